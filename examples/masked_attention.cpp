@@ -7,7 +7,7 @@
 #include "tril/base/rng.h"
 #include "tril/ops/attention.h"
 #include "tril/ops/attention_bound.h"
-#include "tril/tril.h"
+#include "tril/tensor/mask.h"
 
 namespace {
 

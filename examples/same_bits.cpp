@@ -35,7 +35,7 @@ int main() {
   // Inference: the same call, one token at a time.
   session.reset();
   const tril::Memory memory = model.encode(source, session);
-  const int32_t slot = session.cache.open();
+  const int32_t slot = session.open();
   int differing = 0;
   for (int32_t position = 0; position < 5; ++position) {
     tril::Rows row;

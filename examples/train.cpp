@@ -18,12 +18,11 @@ std::vector<int32_t> decode(const tril::Transformer& model, const std::vector<in
   tril::Rows source;
   source.add_sequence(question, {.slot = 0});  // a sentence to encode: slots count up from 0
   const tril::Memory memory = model.encode(source, session);
-  tril::Rows
-      row;  // one token of one sequence: a slot of the cache, reading segment 0 of the memory
-  row.add(kStart, {.slot = session.cache.open(), .segment = 0});
+  tril::Rows row;  // one token of one sequence: in a slot, reading segment 0 of the memory
+  row.add(kStart, {.slot = session.open(), .segment = 0});
   std::vector<int32_t> answer;
   while (answer.size() < 8) {
-    session.reset();  // ends the step before: its tensors are stale now, cache and memory stay
+    session.reset();  // ends the step before: its tensors are stale now, slots and memory stay
     const tril::Tensor logits = model.logits(model.forward(row, memory, session), session);
     int32_t best = 0;
     for (int32_t token = 1; token < logits.shape()[1]; ++token) {
@@ -66,7 +65,7 @@ int main() {
 
   for (uint32_t step = 0; step < 60; ++step) {
     session.reset();
-    session.dropout = tril::DropoutStep{.seed = 1, .step = step};
+    session.set_dropout({{.seed = 1, .step = step}});
     tril::Tape tape(session);
     const tril::Memory memory = model.encode(source, session);
     const tril::Tensor hidden = model.forward(target, memory, session);

@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -8,6 +9,9 @@
 #include "flags.h"
 #include "output.h"
 #include "progress.h"
+#include "tril/base/cpu.h"
+#include "tril/base/parallel.h"
+#include "tril/measure/measure.h"
 #include "tril/tril.h"
 #include "units.h"
 

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "output.h"
+#include "tril/io/mapped_file.h"
 #include "tril/tril.h"
 
 namespace tril::app {

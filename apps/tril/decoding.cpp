@@ -8,6 +8,8 @@
 #include "commands.h"
 #include "flags.h"
 #include "output.h"
+#include "tril/text/display.h"
+#include "tril/text/token_ids.h"
 
 namespace tril::app {
 namespace {

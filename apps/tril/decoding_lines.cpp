@@ -9,6 +9,9 @@
 
 #include "commands.h"
 #include "output.h"
+#include "tril/data/lines.h"
+#include "tril/decode/search.h"
+#include "tril/translate/doubt.h"
 
 namespace tril::app {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "decoding.h"
 #include "lines.h"
+#include "tril/data/lines.h"
 
 namespace tril::app {
 

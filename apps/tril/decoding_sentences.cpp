@@ -8,6 +8,7 @@
 
 #include "decoding_lines.h"
 #include "output.h"
+#include "tril/data/lines.h"
 
 namespace tril::app {
 namespace {

@@ -1,3 +1,5 @@
+#include "tril/lesson/demo.h"
+
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -12,6 +14,10 @@
 #include "output_files.h"
 #include "progress.h"
 #include "terminal.h"
+#include "tril/io/atomic_file.h"
+#include "tril/lesson/phrasebook.h"
+#include "tril/prove/agreement.h"
+#include "tril/text/display.h"
 #include "tril/tril.h"
 
 namespace tril::app {

@@ -14,6 +14,13 @@
 #include "output_files.h"
 #include "progress.h"
 #include "terminal.h"
+#include "tril/data/lines.h"
+#include "tril/decode/search.h"
+#include "tril/io/atomic_file.h"
+#include "tril/text/bleu.h"
+#include "tril/text/chrf.h"
+#include "tril/text/display.h"
+#include "tril/text/utf8.h"
 #include "tril/tril.h"
 
 namespace tril::app {

@@ -1,3 +1,5 @@
+#include "tril/explain/explain.h"
+
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -9,6 +11,10 @@
 #include "lines.h"
 #include "loading.h"
 #include "output_files.h"
+#include "tril/data/lines.h"
+#include "tril/io/atomic_file.h"
+#include "tril/lesson/demo.h"
+#include "tril/text/display.h"
 #include "tril/tril.h"
 
 namespace tril::app {

@@ -1,9 +1,11 @@
 #include "help.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 
 #include "terminal.h"
+#include "tril/text/display.h"
 #include "tril/tril.h"
 
 namespace tril::app {

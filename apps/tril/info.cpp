@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -8,7 +9,12 @@
 #include "loading.h"
 #include "output_files.h"
 #include "terminal.h"
+#include "tril/base/cpu.h"
+#include "tril/base/parallel.h"
+#include "tril/explain/architecture.h"
+#include "tril/io/atomic_file.h"
 #include "tril/serve/http_server.h"
+#include "tril/text/display.h"
 #include "tril/tril.h"
 #include "units.h"
 

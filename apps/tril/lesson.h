@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "terminal.h"
+#include "tril/lesson/matrix.h"
+#include "tril/lesson/phrasebook.h"
 #include "tril/tril.h"
 
 namespace tril::app {

@@ -1,8 +1,11 @@
+#include "tril/lesson/lesson_attention.h"
+
 #include <fmt/core.h>
 
 #include <limits>
 
 #include "lesson.h"
+#include "tril/lesson/pictures.h"
 
 namespace tril::app {
 namespace {

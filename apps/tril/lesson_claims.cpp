@@ -7,6 +7,9 @@
 #include "lesson.h"
 #include "output.h"
 #include "progress.h"
+#include "tril/lesson/claims.h"
+#include "tril/measure/peaks.h"
+#include "tril/text/display.h"
 
 namespace tril::app {
 namespace {

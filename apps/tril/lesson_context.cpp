@@ -1,6 +1,10 @@
+#include "tril/lesson/lesson_context.h"
+
 #include <fmt/core.h>
 
 #include "lesson.h"
+#include "tril/lesson/bank_sentences.h"
+#include "tril/lesson/pictures.h"
 
 namespace tril::app {
 namespace {

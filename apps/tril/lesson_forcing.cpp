@@ -1,9 +1,12 @@
+#include "tril/lesson/lesson_forcing.h"
+
 #include <fmt/core.h>
 
 #include <array>
 
 #include "lesson.h"
 #include "output.h"
+#include "tril/lesson/pictures.h"
 
 namespace tril::app {
 namespace {

@@ -1,3 +1,5 @@
+#include "tril/lesson/lesson_heads.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -5,6 +7,8 @@
 #include "lesson.h"
 #include "output.h"
 #include "progress.h"
+#include "tril/lesson/phrasebook.h"
+#include "tril/lesson/pictures.h"
 
 namespace tril::app {
 namespace {

@@ -1,7 +1,10 @@
+#include "tril/lesson/lesson_leakage.h"
+
 #include <fmt/core.h>
 
 #include "lesson.h"
 #include "output.h"
+#include "tril/lesson/pictures.h"
 
 namespace tril::app {
 namespace {

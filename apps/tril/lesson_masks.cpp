@@ -1,9 +1,16 @@
+#include "tril/lesson/lesson_masks.h"
+
 #include <fmt/core.h>
 
 #include <cmath>
 
 #include "lesson.h"
 #include "lines.h"
+#include "tril/base/interval.h"
+#include "tril/data/lines.h"
+#include "tril/lesson/mask_check.h"
+#include "tril/lesson/pictures.h"
+#include "tril/tensor/mask.h"
 
 namespace tril::app {
 namespace {

@@ -6,6 +6,9 @@
 #include "commands.h"
 #include "lesson.h"
 #include "output.h"
+#include "tril/io/atomic_file.h"
+#include "tril/lesson/phrasebook.h"
+#include "tril/lesson/quiz.h"
 
 namespace tril::app {
 namespace {

@@ -1,6 +1,9 @@
+#include "tril/lesson/lesson_scale.h"
+
 #include <fmt/core.h>
 
 #include "lesson.h"
+#include "tril/lesson/pictures.h"
 #include "units.h"
 
 namespace tril::app {

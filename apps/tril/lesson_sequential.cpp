@@ -1,9 +1,12 @@
+#include "tril/lesson/lesson_sequential.h"
+
 #include <fmt/core.h>
 
 #include <chrono>
 
 #include "lesson.h"
 #include "progress.h"
+#include "tril/lesson/pictures.h"
 #include "units.h"
 
 namespace tril::app {

@@ -7,6 +7,7 @@
 
 #include "lesson.h"
 #include "progress.h"
+#include "tril/io/atomic_file.h"
 
 namespace tril::app {
 

@@ -1,6 +1,9 @@
+#include "tril/lesson/lesson_tasks.h"
+
 #include <fmt/core.h>
 
 #include "lesson.h"
+#include "tril/lesson/pictures.h"
 
 namespace tril::app {
 namespace {

@@ -1,7 +1,12 @@
+#include "tril/lesson/lesson_teacher_forcing.h"
+
 #include <fmt/core.h>
 
 #include "lesson.h"
 #include "output.h"
+#include "tril/lesson/phrasebook.h"
+#include "tril/lesson/pictures.h"
+#include "tril/text/display.h"
 
 namespace tril::app {
 namespace {

@@ -6,6 +6,8 @@
 #include "lesson.h"
 #include "loading.h"
 #include "output.h"
+#include "tril/lesson/learn_phrasebook.h"
+#include "tril/lesson/phrasebook.h"
 
 namespace tril::app {
 

@@ -1,7 +1,10 @@
+#include "tril/lesson/lesson_work.h"
+
 #include <fmt/core.h>
 
 #include "lesson.h"
 #include "progress.h"
+#include "tril/measure/peaks.h"
 #include "units.h"
 
 namespace tril::app {

@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "output.h"
+#include "tril/data/lines.h"
 
 namespace tril::app {
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "tril/data/lines.h"
 #include "tril/tril.h"
 
 namespace tril::app {

@@ -6,6 +6,8 @@
 #include "flags.h"
 #include "output.h"
 #include "terminal.h"
+#include "tril/io/atomic_file.h"
+#include "tril/text/display.h"
 
 namespace tril::app {
 

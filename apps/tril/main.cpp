@@ -19,6 +19,7 @@
 #include "progress.h"
 #include "suggest.h"
 #include "terminal.h"
+#include "tril/text/display.h"
 #include "tril/tril.h"
 
 std::string tril::app::program_name() {
@@ -201,7 +202,7 @@ int run(int argc, char** argv) {
   app.name("tril");
   tril::app::set_help(app);
   app.footer("'tril help COMMAND' lists every option of a command, with an example.");
-  app.set_version_flag("--version", "tril 0.1.0");
+  app.set_version_flag("--version", tril::concat("tril ", tril::kVersion));
   app.require_subcommand(1);
   const std::string command = argc > 1 ? argv[1] : "";
   app.failure_message([&](const CLI::App* root, const CLI::Error& error) {

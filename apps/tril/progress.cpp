@@ -9,6 +9,7 @@
 
 #include "output.h"
 #include "terminal.h"
+#include "tril/text/display.h"
 #include "tril/tril.h"
 
 namespace tril::app {

@@ -12,6 +12,8 @@
 #include "flags.h"
 #include "loading.h"
 #include "progress.h"
+#include "tril/base/parallel.h"
+#include "tril/io/atomic_file.h"
 #include "units.h"
 
 namespace tril::app {

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "prove.h"
+#include "tril/base/cpu.h"
 
 namespace tril::app {
 namespace {

@@ -4,6 +4,8 @@
 
 #include "prove.h"
 #include "terminal.h"
+#include "tril/base/cpu.h"
+#include "tril/text/display.h"
 #include "units.h"
 
 namespace tril::app {
@@ -434,9 +436,9 @@ std::string lengths_of(const EveryInputLine& line) {
 // Whose kernels, and with which weights. On CUDA bf16 weights need bf16 activations.
 std::string kernels_of(const EveryInputLine& line) {
   switch (line.order) {
-    case KernelOrder::cuda_fp32: return "CUDA, fp32";
-    case KernelOrder::cuda_bf16: return "CUDA, bf16";
-    case KernelOrder::cpu: break;
+    case OperationOrder::cuda_fp32: return "CUDA, fp32";
+    case OperationOrder::cuda_bf16: return "CUDA, bf16";
+    case OperationOrder::cpu: break;
   }
   return line.compute == Compute::fp32 ? "CPU, fp32 or bf16"
                                        : fmt::format("CPU, {}", word_for(line.compute));

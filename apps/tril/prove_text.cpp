@@ -4,6 +4,11 @@
 
 #include "lines.h"
 #include "prove.h"
+#include "tril/data/lines.h"
+#include "tril/decode/search.h"
+#include "tril/lesson/demo.h"
+#include "tril/lesson/phrasebook.h"
+#include "tril/prove/pairs.h"
 
 namespace tril::app {
 namespace {

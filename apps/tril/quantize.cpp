@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "flags.h"
+#include "tril/io/atomic_file.h"
 #include "tril/tril.h"
 
 namespace tril::app {

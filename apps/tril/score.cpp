@@ -9,6 +9,8 @@
 #include "flags.h"
 #include "lines.h"
 #include "loading.h"
+#include "tril/data/lines.h"
+#include "tril/text/token_ids.h"
 #include "tril/tril.h"
 
 namespace tril::app {

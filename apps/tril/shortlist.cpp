@@ -7,6 +7,8 @@
 #include "flags.h"
 #include "loading.h"
 #include "progress.h"
+#include "tril/io/atomic_file.h"
+#include "tril/train/learn_shortlist.h"
 #include "tril/tril.h"
 #include "units.h"
 

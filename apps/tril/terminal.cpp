@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "tril/text/display.h"
 #include "tril/tril.h"
 
 namespace tril::app {

@@ -15,6 +15,10 @@
 #include "flags.h"
 #include "progress.h"
 #include "suggest.h"
+#include "tril/io/atomic_file.h"
+#include "tril/io/toml.h"
+#include "tril/train/option_list.h"
+#include "tril/train/tuning.h"
 #include "tril/tril.h"
 
 namespace tril::app {

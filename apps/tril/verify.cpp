@@ -8,6 +8,8 @@
 #include "advice.h"
 #include "commands.h"
 #include "output.h"
+#include "tril/io/atomic_file.h"
+#include "tril/text/display.h"
 #include "tril/tril.h"
 #include "units.h"
 

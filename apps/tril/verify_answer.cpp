@@ -6,6 +6,7 @@
 #include "commands.h"
 #include "flags.h"
 #include "loading.h"
+#include "tril/io/mapped_file.h"
 #include "tril/serve/answer.h"
 
 namespace tril::app {

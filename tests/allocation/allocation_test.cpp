@@ -5,6 +5,7 @@
 
 #include "support/models.h"
 #include "support/sanitizers.h"
+#include "tril/models/session_state.h"
 
 namespace {
 std::atomic<long> mallocs{0};
@@ -69,7 +70,7 @@ TEST(Allocation, AWarmTrainingStepAllocatesNothing) {
   AdamWOptimizer optimizer(model, {});
   const Batch batch = pack({{{1, 2, 3}, {4, 5, 6, 7}}, {{9, 8}, {7, 6, 5}}}, config());
   for (int step = 0; step < 8; ++step) {
-    session.dropout = DropoutStep{.seed = 1, .step = static_cast<uint32_t>(step)};
+    session->dropout = DropoutStep{.seed = 1, .step = static_cast<uint32_t>(step)};
     const long before = mallocs;
     session.reset();
     {
@@ -95,17 +96,17 @@ TEST(Allocation, AWarmDecodingStepAllocatesNothing) {
   Rows rows;
   rows.add(1, {.slot = 0, .segment = 0});
   for (int sentence = 0; sentence < 3; ++sentence) {
-    session.cache.release_all();
-    rows.slots[0] = session.cache.open();
+    session->cache.release_all();
+    rows.slots[0] = session->cache.open();
     // A second hypothesis that is dropped and forked from the first again after each step.
-    int32_t second = session.cache.fork(rows.slots[0]);
+    int32_t second = session->cache.fork(rows.slots[0]);
     for (int32_t position = 0; position < 50; ++position) {
       const long before = mallocs;
       session.reset();
       rows.positions[0] = position;
       model.log_probs(model.forward(rows, memory, session), session);
-      session.cache.release(second);
-      second = session.cache.fork(rows.slots[0]);
+      session->cache.release(second);
+      second = session->cache.fork(rows.slots[0]);
       if (sentence >= 1) {
         EXPECT_EQ(mallocs - before, 0) << "position " << position;
       }

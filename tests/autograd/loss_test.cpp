@@ -36,7 +36,7 @@ struct AllAtOnce {
 
 // Keeps every logit of the batch.
 AllAtOnce all_at_once(Context& context, const Tensor& x, const ops::LinearWeight& output,
-                      const std::vector<int32_t>& labels, const ops::LossOptions& options) {
+                      const std::vector<int32_t>& labels, const LossOptions& options) {
   const Tensor logits = ops::linear(context, x, output);
   const kernels::CrossEntropy args{.rows = x.rows(),
                                    .vocab = output.out,
@@ -68,7 +68,7 @@ TEST(ProjectedLoss, InSlicesHasTheBitsOfAllAtOnce) {
     for (int64_t row = 0; row < rows; ++row) {
       labels.push_back(static_cast<int32_t>(random.below(38)) - 1);
     }
-    const ops::LossOptions options{.smoothing = 0.1f, .factor = 0.37f};
+    const LossOptions options{.smoothing = 0.1f, .factor = 0.37f};
     const AllAtOnce expected = all_at_once(context, x, output, labels, options);
     EXPECT_EQ(ops::projected_loss(context, x, output, labels, options, ops::LossGradients::none)
                   .loss.data()[0],
@@ -89,7 +89,7 @@ struct Batch {
   int64_t rows, in, out;
   std::vector<float> x, weight, bias;
   std::vector<int32_t> labels;
-  ops::LossOptions options{.smoothing = 0.1f, .factor = 0.37f};
+  LossOptions options{.smoothing = 0.1f, .factor = 0.37f};
 
   Batch(Random& random, int64_t row_count, int64_t width, int64_t vocab)
       : rows(row_count), in(width), out(vocab) {

@@ -18,7 +18,7 @@ Tensor vector_of(Context& context, std::vector<float> values) {
 TEST(Tape, AddsContributionsAndLeavesSharedMemoryAlone) {
   Context context(1, testing::placement());
   const Tensor x = vector_of(context, {1, 2});
-  Tape tape(context);
+  Recording tape(context);
   tape.watch(x);
   // d = (x + x) + x: x has three contributions, and the first two share one buffer with d.
   const Tensor sum = autograd::add(context, x, x);
@@ -34,7 +34,7 @@ TEST(Tape, RecordsOnlyWhatDependsOnSomethingWatched) {
   Context context(1, testing::placement());
   const Tensor x = vector_of(context, {1, -2});
   const Tensor y = vector_of(context, {3, 4});
-  Tape tape(context);
+  Recording tape(context);
   tape.watch(x);
   const Tensor unrelated = autograd::add(context, y, y);
   EXPECT_FALSE(tape.tracks(unrelated));
@@ -50,7 +50,7 @@ TEST(Tape, GivesNoGradientWhereTheLossDoesNotDepend) {
   Context context(1, testing::placement());
   const Tensor x = vector_of(context, {1});
   const Tensor y = vector_of(context, {1});
-  Tape tape(context);
+  Recording tape(context);
   tape.watch(x);
   tape.watch(y);
   const Gradients gradients = tape.backward(autograd::add(context, x, x));
@@ -61,8 +61,8 @@ TEST(Tape, GivesNoGradientWhereTheLossDoesNotDepend) {
 TEST(Tape, SaysWhatIsWrong) {
   Context context(1, testing::placement());
   const Tensor x = vector_of(context, {1, 2});
-  Tape tape(context);
-  EXPECT_EQ(raised_by([&] { Tape second(context); }).text,
+  Recording tape(context);
+  EXPECT_EQ(raised_by([&] { Recording second(context); }).text,
             "tape: another tape is recording on this context");
   EXPECT_EQ(raised_by([&] { tape.backward(x); }).text,
             "backward: expected a scalar loss, got [1, 2]");
@@ -82,10 +82,10 @@ TEST(Tape, SaysWhatIsWrong) {
 TEST(Tape, AFinishedTapeDoesNotEndTheNextOne) {
   Context context(1, testing::placement());
   const Tensor x = vector_of(context, {1});
-  auto tape = std::make_unique<Tape>(context);
+  auto tape = std::make_unique<Recording>(context);
   tape->watch(x);
   tape->backward(autograd::add(context, x, x));
-  auto next = std::make_unique<Tape>(context);
+  auto next = std::make_unique<Recording>(context);
   tape.reset();
   EXPECT_EQ(context.tape, next.get());
 }
@@ -93,11 +93,11 @@ TEST(Tape, AFinishedTapeDoesNotEndTheNextOne) {
 TEST(Tape, EndsWithItsScope) {
   Context context(1, testing::placement());
   {
-    Tape tape(context);
+    Recording tape(context);
     EXPECT_EQ(context.tape, &tape);
   }
   EXPECT_EQ(context.tape, nullptr);
-  Tape again(context);
+  Recording again(context);
 }
 
 // Hundreds of tensors: the table grows and finds them all.
@@ -105,17 +105,17 @@ TEST(Tape, EndsWithItsScope) {
 TEST(Tape, AFunctionMayHaveSeveralOutputs) {
   for (const bool uses_both : {false, true}) {
     Context context(1, testing::placement());
-    Tape tape(context);
+    Recording tape(context);
     const Tensor x = testing::activations_of(context, {2}, std::vector<float>{1.0f, 2.0f});
     tape.watch(x);
     const Tensor outputs[] = {testing::activations_of(context, {2}, std::vector<float>{1, 2}),
                               testing::activations_of(context, {2}, std::vector<float>{3, 4})};
     int defined = 0;
-    tape.record_all(outputs, [&defined, x](Tape& t, std::span<const Tensor> gradients) {
+    tape.record_all(outputs, [&defined, x](Recording& t, std::span<const Tensor> gradients) {
       for (const Tensor& gradient : gradients) {
         if (!gradient.defined()) continue;
         ++defined;
-        t.accumulate(x, gradient, Tape::Ownership::shared);
+        t.accumulate(x, gradient, Recording::Ownership::shared);
       }
     });
     const Tensor result = uses_both ? autograd::add(context, outputs[0], outputs[1]) : outputs[1];
@@ -130,7 +130,7 @@ TEST(Tape, AFunctionMayHaveSeveralOutputs) {
 TEST(Tape, HoldsManyTensors) {
   Context context(1, testing::placement());
   Random random(1);
-  Tape tape(context);
+  Recording tape(context);
   std::vector<Tensor> inputs;
   for (int i = 0; i < 700; ++i) {
     inputs.push_back(vector_of(context, testing::random_floats(random, 3)));

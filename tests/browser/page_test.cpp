@@ -263,11 +263,12 @@ TEST_F(Page, WithoutTheMaskTheLeakIsRed) {
 TEST_F(Page, AFaultOfTheEngineIsShown) {
   const Translator translator = testing::example_translator(testing::small_config());
   ExplainOptions options = small_options();
-  options.hooks.widen_head = 0;
-  options.hooks.widen_layer = 1;
-  options.hooks.widen_row = 2;
-  const std::string path =
-      write_page(folder_, "fault.html", explain_page(explain(translator, "how are you", options)));
+  TestHooks hooks;
+  hooks.widen_head = 0;
+  hooks.widen_layer = 1;
+  hooks.widen_row = 2;
+  const std::string path = write_page(
+      folder_, "fault.html", explain_page(explain(translator, "how are you", options, hooks)));
   Browser browser;
   browser.open_file(path);
   browser.click("#last");
@@ -280,9 +281,10 @@ TEST_F(Page, AFaultOfTheEngineIsShown) {
 TEST_F(Page, EachSideIsDrawnFromItsOwnPass) {
   const Translator translator = testing::example_translator(testing::small_config());
   ExplainOptions options = small_options();
-  options.hooks.widen_head = -2;  // all
-  options.hooks.widen_layer = 0;
-  const Explanation e = explain(translator, "how are you", options);
+  TestHooks hooks;
+  hooks.widen_head = -2;  // all
+  hooks.widen_layer = 0;
+  const Explanation e = explain(translator, "how are you", options, hooks);
   // The cell of layer 2 where the two are furthest apart.
   CellPlace at{&e.training.masked, "masked", 1, 0, 0, 0};
   double apart = 0.0;

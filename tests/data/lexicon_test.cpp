@@ -1,10 +1,12 @@
 // The lexicon on texts whose translations are known, and against the plain formula.
 #include "tril/data/lexicon.h"
 
+#include <cmath>
 #include <map>
 
 #include "support/property.h"
 #include "support/testing.h"
+#include "tril/base/cpu.h"
 
 namespace tril::lexicon_test {
 namespace {

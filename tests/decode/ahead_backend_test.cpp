@@ -10,6 +10,8 @@
 #include "support/models.h"
 #include "support/property.h"
 #include "tril/decode/hypotheses.h"
+#include "tril/models/observer.h"
+#include "tril/models/session_state.h"
 #include "tril/ops/beam.h"
 
 namespace tril::ahead_backend_test {
@@ -239,7 +241,7 @@ TEST(Search, ASessionServesAgainAndWithin) {
     for (size_t i = 0; i < results.size(); ++i) {
       EXPECT_TRUE(same(results[i].hypotheses, expected[i].hypotheses)) << beam << ", " << i;
     }
-    EXPECT_EQ(session.cache.block_count(), 0);
+    EXPECT_EQ(session->cache.block_count(), 0);
     // A search that ends early, or fails, leaves nothing behind.
     const auto interrupted = [&](const std::function<bool()>& done) {
       next = 0;
@@ -249,12 +251,12 @@ TEST(Search, ASessionServesAgainAndWithin) {
           [&](SearchResult&&) { return done(); }, session);
     };
     interrupted([] { return false; });
-    EXPECT_EQ(session.cache.block_count(), 0);
+    EXPECT_EQ(session->cache.block_count(), 0);
     EXPECT_EQ(testing::raised_by([&] {
                 interrupted([]() -> bool { fail(ErrorCode::io, "no room"); });
               }).text,
               "no room");
-    EXPECT_EQ(session.cache.block_count(), 0);
+    EXPECT_EQ(session->cache.block_count(), 0);
   }
 }
 

@@ -7,6 +7,8 @@
 #include "slow_search.h"
 #include "support/models.h"
 #include "tril/kernels/reference/attention.h"
+#include "tril/models/observer.h"
+#include "tril/models/session_state.h"
 
 namespace tril::alignment_test {
 namespace {
@@ -35,11 +37,11 @@ std::vector<double> textbook_weights(const Transformer& model, const Tokens& sou
     std::vector<Interval> rows;
   } log;
   log.layer = layer;
-  session.observer = &log;
+  session->observer = &log;
   Tokens without_last = target;
   without_last.pop_back();
   testing::parallel_log_probs(model, source, start, without_last, session);
-  session.observer = nullptr;
+  session->observer = nullptr;
 
   const TransformerConfig& c = model.config();
   const auto q = testing::doubles_of(log.queries);
@@ -85,8 +87,8 @@ RC_GTEST_PROP(Alignment, EqualsTheTextbook, ()) {
                 (found.weight(i, j) == found.weight(i, best) && j >= best));
     }
   }
-  RC_ASSERT(session.cache.block_count() == 0);
-  RC_ASSERT(session.observer == nullptr);
+  RC_ASSERT(session->cache.block_count() == 0);
+  RC_ASSERT(session->observer == nullptr);
 }
 
 TEST(Alignment, EqualWeightsGoToTheLower) {

@@ -7,6 +7,8 @@
 #include "engine_support.h"
 #include "support/property.h"
 #include "support/scarce_memory.h"
+#include "tril/models/observer.h"
+#include "tril/models/session_state.h"
 
 namespace tril::engine_faults_test {
 namespace {
@@ -103,7 +105,7 @@ TEST(Engine, AFailedStepFailsEverybodyAndNothingElse) {
     EXPECT_THROW(while (engine.step()){}, std::bad_alloc);
   }
   EXPECT_TRUE(engine.idle());
-  EXPECT_EQ(session.cache.block_count(), 0);
+  EXPECT_EQ(session->cache.block_count(), 0);
   for (const Told& each : told) {
     ASSERT_TRUE(each.outcome);
     EXPECT_EQ(each.outcome->end, RequestEnd::failed);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tril/decode/ahead_backend.h"
+#include "tril/models/session_state.h"
 
 namespace tril::testing {
 
@@ -55,11 +56,11 @@ Told alone(const Transformer& model, const Asked& asked) {
 }
 
 bool holds_nothing(Session& session) {
-  const auto kept = std::static_pointer_cast<KeptForEngine>(session.kept_for_engine);
+  const auto kept = std::static_pointer_cast<KeptForEngine>(session->kept_for_engine);
   for (int32_t segment = 0; segment < 1000; ++segment) {
     if (kept->encoded.memory().holds(segment)) return false;
   }
-  return session.cache.block_count() == 0;
+  return session->cache.block_count() == 0;
 }
 
 bool stream_is_whole(const Told& told, const SearchOptions& options) {

@@ -6,6 +6,8 @@
 
 #include "engine_support.h"
 #include "support/property.h"
+#include "tril/models/observer.h"
+#include "tril/models/session_state.h"
 
 namespace tril::engine_test {
 namespace {
@@ -101,7 +103,7 @@ RC_GTEST_PROP(Engine, SurvivorsGetWhatTheyGetAlone, ()) {
         engine.step();
       }
     }
-    RC_ASSERT(session.cache.block_count() == 0);
+    RC_ASSERT(session->cache.block_count() == 0);
   }
   RC_ASSERT(holds_nothing(session));
   for (size_t i = 0; i < asked.size(); ++i) {
@@ -173,15 +175,15 @@ TEST(Engine, ACancelledRequestGivesItsSlotsBack) {
                                 listening_to(told[i], false)));
   }
   for (int step = 0; step < 5; ++step) engine.step();
-  const int64_t pages = session.cache.block_count();
+  const int64_t pages = session->cache.block_count();
   for (const size_t i : {1u, 3u, 5u}) EXPECT_TRUE(engine.cancel(ids[i]));
   EXPECT_EQ(engine.requests(), 3);
-  EXPECT_EQ(session.cache.block_count(), pages / 2);
+  EXPECT_EQ(session->cache.block_count(), pages / 2);
   EXPECT_FALSE(engine.cancel(ids[1]));
   while (engine.step()) {
   }
   for (const size_t i : {0u, 2u, 4u}) EXPECT_EQ(told[i].outcome->end, RequestEnd::finished);
-  EXPECT_EQ(session.cache.block_count(), 0);
+  EXPECT_EQ(session->cache.block_count(), 0);
 }
 
 // Requests that are decoded, that wait, that were cancelled before and that never were, in one
@@ -211,7 +213,7 @@ TEST(Engine, CancelsManyAtOnce) {
   while (engine.step()) {
   }
   EXPECT_EQ(ends, (std::vector<int>{1, 1, 1, 100, 100, 100, 1, 1, 100, 100, 100, 1}));
-  EXPECT_EQ(session.cache.block_count(), 0);
+  EXPECT_EQ(session->cache.block_count(), 0);
 }
 
 // The most rows of one call of the decoder.

@@ -6,6 +6,7 @@
 #include "slow_search.h"
 #include "support/models.h"
 #include "tril/device/device.h"
+#include "tril/models/session_state.h"
 
 namespace tril::score_test {
 namespace {
@@ -74,7 +75,7 @@ RC_GTEST_PROP(Score, EqualsWhatSearchReported, ()) {
     RC_ASSERT(scores[i].score == hypotheses[i].score);
   }
   RC_ASSERT(score(model, scoring, targets[0], session).score == hypotheses[0].score);
-  RC_ASSERT(session.cache.block_count() == 0);
+  RC_ASSERT(session->cache.block_count() == 0);
 }
 
 // Any target: the rows of a training pass over it.
@@ -124,7 +125,7 @@ TEST(Score, StreamsWithFlatMemoryAndStops) {
   if (testing::device() == Device::cpu) {
     EXPECT_EQ(allocation_count(), allocations);  // of arenas and caches
   }
-  EXPECT_EQ(session.cache.block_count(), 0);
+  EXPECT_EQ(session->cache.block_count(), 0);
 }
 
 TEST(Score, RequestsAreChecked) {

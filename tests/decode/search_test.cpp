@@ -8,6 +8,7 @@
 #include "slow_search.h"
 #include "support/models.h"
 #include "tril/device/device.h"
+#include "tril/models/session_state.h"
 
 namespace tril::search_test {
 namespace {
@@ -60,7 +61,7 @@ RC_GTEST_PROP(Search, BeamEqualsTheSlowBeam, ()) {
   for (size_t i = 0; i < results.size(); ++i) {
     RC_ASSERT(same(results[i].hypotheses, testing::slow_beam(model, requests[i], options)));
   }
-  RC_ASSERT(session.cache.block_count() == 0);
+  RC_ASSERT(session->cache.block_count() == 0);
 }
 
 // Where all continuations are equally likely, only the order among equals decides.
@@ -194,7 +195,7 @@ RC_GTEST_PROP(Search, SlotsThreadsAndBatchChangeNothing, ()) {
       for (size_t i = 0; i < results.size(); ++i) {
         RC_ASSERT(same(results[i].hypotheses, expected[i].hypotheses));
       }
-      RC_ASSERT(session.cache.block_count() == 0);
+      RC_ASSERT(session->cache.block_count() == 0);
     }
   }
 }
@@ -347,7 +348,7 @@ TEST(Search, SlotsAreRefilled) {
       [&](SearchResult&& result) {
         order.push_back(result.number);
         if (order.size() == count / 2) allocations = allocation_count();
-        most_pages = std::max(most_pages, session.cache.block_count());
+        most_pages = std::max(most_pages, session->cache.block_count());
         most_waiting = std::max(most_waiting, handed_out - static_cast<int64_t>(order.size()));
         return true;
       },
@@ -361,7 +362,7 @@ TEST(Search, SlotsAreRefilled) {
     EXPECT_EQ(allocation_count(), allocations);  // of arenas and caches, memories included
   }
   EXPECT_LE(most_waiting, 2 * 4);
-  EXPECT_EQ(session.cache.block_count(), 0);
+  EXPECT_EQ(session->cache.block_count(), 0);
 }
 
 TEST(Search, DoneMayStopIt) {
@@ -378,7 +379,7 @@ TEST(Search, DoneMayStopIt) {
       },
       [&](SearchResult&&) { return ++calls < 5; }, session);
   EXPECT_EQ(calls, 5);
-  EXPECT_EQ(session.cache.block_count(), 0);
+  EXPECT_EQ(session->cache.block_count(), 0);
 }
 
 // Nothing may be there for a while.
@@ -409,7 +410,7 @@ TEST(Search, AnExceptionGivesTheSlotsBack) {
   SearchOptions options = small_options();
   options.beam = 3;
   Session session(model, 1);
-  const int32_t mine = session.cache.open();
+  const int32_t mine = session->cache.open();
   Rows rows;
   rows.add(1, {.slot = mine});
   model.forward(rows, {}, session);
@@ -421,8 +422,8 @@ TEST(Search, AnExceptionGivesTheSlotsBack) {
                    },
                    [&](SearchResult&&) -> bool { throw std::runtime_error("no"); }, session),
                std::runtime_error);
-  EXPECT_EQ(session.cache.block_count(), 1);
-  EXPECT_EQ(session.cache.length(mine), 1);
+  EXPECT_EQ(session->cache.block_count(), 1);
+  EXPECT_EQ(session->cache.length(mine), 1);
 }
 
 // Callers that share a model, each with its own session; on CUDA some of their steps are being kept
@@ -546,7 +547,7 @@ TEST(Search, NotANumberIsAnError) {
                 run_search(model, options, 8, {SearchRequest{3, {}, {4}}}, session);
               }).text,
               "search: request 3: the model's log-probability of prefix token 0 is NaN");
-    EXPECT_EQ(session.cache.block_count(), 0);
+    EXPECT_EQ(session->cache.block_count(), 0);
   }
 }
 

@@ -12,6 +12,8 @@
 #include "tril/device/device.h"
 #include "tril/io/atomic_file.h"
 #include "tril/io/safetensors.h"
+#include "tril/models/output_part.h"
+#include "tril/models/session_state.h"
 
 namespace tril::shortlist_test {
 namespace {
@@ -95,7 +97,7 @@ RC_GTEST_PROP(OutputPart, LogitsAreThoseOfTheWhole, ()) {
   Session session(model, *rc::gen::inRange(1, 4));
   const int64_t rows = *rc::gen::inRange<int64_t>(1, 40);
   Random random(*rc::gen::arbitrary<uint64_t>());
-  const Tensor hidden = testing::random_tensor(session.arena, {rows, config.model}, random);
+  const Tensor hidden = testing::random_tensor(session->arena, {rows, config.model}, random);
   const auto vocab = static_cast<int32_t>(config.target_vocab);
   const auto whole = floats_of(model.logits(hidden, session));
   std::vector<std::unique_ptr<OutputPart>> parts;
@@ -136,7 +138,7 @@ TEST(OutputPart, ArgumentsAreChecked) {
   EXPECT_EQ(raised.text, "part of a linear layer: output 9 of 9");
   const Tokens inside = {3, 8};
   model.choose_output(inside, part, session);
-  const Tensor hidden(session.arena, {2, 8});
+  const Tensor hidden(session->arena, {2, 8});
   const PartRows rows[] = {{0, 3, &part}};
   EXPECT_EQ(raised_by([&] { model.logits(hidden, rows, session); }).text,
             "linear by rows: rows 0 to 3 of 2");
@@ -158,7 +160,7 @@ RC_GTEST_PROP(Shortlist, SearchIsThePlainSearchOverTheSet, ()) {
   for (size_t i = 0; i < requests.size(); ++i) {
     RC_ASSERT(same(found[i].hypotheses, slow_beam(model, requests[i], options)));
   }
-  RC_ASSERT(session.cache.block_count() == 0);
+  RC_ASSERT(session->cache.block_count() == 0);
 }
 
 // Nothing that is chosen lies outside the set.
@@ -405,7 +407,7 @@ TEST(Shortlist, OnCudaThereIsNone) {
   EXPECT_EQ(raised.code, ErrorCode::unsupported);
   EXPECT_NE(raised.text.find("outputs can be chosen on the CPU only"), std::string::npos)
       << raised.text;
-  EXPECT_EQ(session.cache.block_count(), 0);
+  EXPECT_EQ(session->cache.block_count(), 0);
   // Nor by an engine, in which others go on.
   Engine engine(model, {.slots = 4}, session);
   const auto plain = std::make_shared<SearchOptions>(options);

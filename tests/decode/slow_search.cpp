@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "tril/base/math.h"
+#include "tril/models/session_state.h"
 #include "tril/ops/loss.h"
 
 namespace tril::testing {
@@ -216,7 +217,7 @@ std::vector<std::vector<float>> parallel_log_probs(const Transformer& model, con
     const auto from = all.row(row, logits.columns());
     for (const int32_t token : set) of_set.push_back(from[static_cast<size_t>(token)]);
   }
-  const Tensor chosen = tensor_of(session.arena, {logits.rows(), width}, of_set);
+  const Tensor chosen = tensor_of(session->arena, {logits.rows(), width}, of_set);
   const OnHost log_probs(ops::log_probs(session, chosen));
   std::vector<std::vector<float>> rows;
   for (int64_t row = 0; row < logits.rows(); ++row) {

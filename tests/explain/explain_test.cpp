@@ -67,10 +67,11 @@ TEST(Explain, AFaultInOnePassIsSeenInItsRowAndLayer) {
   const Translator translator = example_translator(small_config());
   ExplainOptions options = quick_options();
   options.target = "I am fine, thank you";
-  options.hooks.widen_head = 1;
-  options.hooks.widen_layer = 1;
-  options.hooks.widen_row = 2;
-  const Explanation e = explain(translator, "how are you", options);
+  TestHooks hooks;
+  hooks.widen_head = 1;
+  hooks.widen_layer = 1;
+  hooks.widen_row = 2;
+  const Explanation e = explain(translator, "how are you", options, hooks);
   ASSERT_GT(e.steps.size(), 4u);
   EXPECT_GT(e.numbers_differing, 0);
   for (size_t row = 0; row < e.steps.size(); ++row) {
@@ -90,10 +91,11 @@ TEST(Explain, TheStepwiseRecordsAreThoseOfDecoding) {
   ExplainOptions options = quick_options();
   options.target = "I am fine, thank you";
   const Explanation sound = explain(translator, "how are you", options);
-  options.hooks.widen_head = 1;
-  options.hooks.widen_layer = 0;
-  options.hooks.widen_row = 2;
-  const Explanation e = explain(translator, "how are you", options);
+  TestHooks hooks;
+  hooks.widen_head = 1;
+  hooks.widen_layer = 0;
+  hooks.widen_row = 2;
+  const Explanation e = explain(translator, "how are you", options, hooks);
   for (size_t layer = 0; layer < 2; ++layer) {
     EXPECT_TRUE(same_bits(e.stepwise.masked[layer], sound.training.masked[layer]));
     EXPECT_TRUE(same_bits(e.stepwise.cross[layer], sound.training.cross[layer]));

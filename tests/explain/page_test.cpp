@@ -146,17 +146,18 @@ TEST(Page, HoldsWhatDecodingComputedWhereItDiffers) {
   const Translator translator = example_translator(small_config());
   ExplainOptions options = quick_options();
   options.target = "I am fine, thank you";
+  TestHooks hooks;
   const auto stepwise_of = [&] {
     return Json::parse(
-        data_of(explain_page(explain(translator, "how are you", options))))["stepwise"];
+        data_of(explain_page(explain(translator, "how are you", options, hooks))))["stepwise"];
   };
   const Json nothing = {nullptr, nullptr};
   for (const char* kind : {"encoder", "masked", "cross"}) EXPECT_EQ(stepwise_of()[kind], nothing);
 
-  options.hooks.widen_head = 1;
-  options.hooks.widen_layer = 0;
-  options.hooks.widen_row = 2;
-  const Explanation e = explain(translator, "how are you", options);
+  hooks.widen_head = 1;
+  hooks.widen_layer = 0;
+  hooks.widen_row = 2;
+  const Explanation e = explain(translator, "how are you", options, hooks);
   const Json stepwise = stepwise_of();
   EXPECT_EQ(stepwise["encoder"], nothing);
   for (size_t layer = 0; layer < 2; ++layer) {

@@ -7,6 +7,7 @@
 #include "tiny_model.h"
 #include "tril/base/error.h"
 #include "tril/kernels/gemm_bf16_dot.h"
+#include "tril/models/session_state.h"
 
 namespace {
 
@@ -25,7 +26,7 @@ void use(const tril::Transformer& model) {
   source.add_sequence(kTokens, {.slot = 0});
   const tril::Memory memory = model.encode(source, session);
   tril::Rows target;
-  target.add_sequence(kTokens, {.slot = session.cache.open(), .segment = 0});
+  target.add_sequence(kTokens, {.slot = session->cache.open(), .segment = 0});
   const tril::Tensor hidden = model.forward(target, memory, session);
   // The numbers may be anything, including NaN; the test is that they can be read.
   check(model.logits(hidden, session).size() == 15);

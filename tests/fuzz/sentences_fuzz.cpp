@@ -1,5 +1,6 @@
 // Any text: cut into sentences and at the places within them nothing is lost and no character cut;
 // its language is one of the candidates, with shares that are shares.
+#include <algorithm>
 #include <cstdint>
 #include <string>
 

@@ -6,6 +6,7 @@
 
 #include "tril/hub/import.h"
 #include "tril/models/session.h"
+#include "tril/models/session_state.h"
 
 namespace tril::testing {
 
@@ -91,7 +92,7 @@ std::vector<float> logits_of(const Transformer& model, const Tokens& source, con
     session.reset();
     rows.clear();
   }
-  rows.add_sequence(target, {.slot = session.cache.open(), .segment = 0});
+  rows.add_sequence(target, {.slot = session->cache.open(), .segment = 0});
   const Tensor logits = model.logits(model.forward(rows, memory, session), session);
   return {logits.data(), logits.data() + logits.size()};
 }

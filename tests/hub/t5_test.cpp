@@ -1,5 +1,6 @@
 // What is particular to T5: matrices that the weights tell apart, and a bias by distance.
 #include "hub/hub_support.h"
+#include "tril/autograd/tape.h"
 #include "tril/hub/import.h"
 #include "tril/models/session.h"
 #include "tril/translate/translator.h"

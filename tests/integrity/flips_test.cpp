@@ -14,6 +14,7 @@
 #include "support/models.h"
 #include "support/temp_folder.h"
 #include "support/testing.h"
+#include "tril/io/atomic_file.h"
 #include "tril/io/safetensors.h"
 #include "tril/train/checkpoint.h"
 

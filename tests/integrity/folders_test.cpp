@@ -7,6 +7,7 @@
 #include "support/models.h"
 #include "support/temp_folder.h"
 #include "support/testing.h"
+#include "tril/io/atomic_file.h"
 #include "tril/io/safetensors.h"
 
 namespace tril::folders_test {

@@ -2,6 +2,7 @@
 
 #include "support/models.h"
 #include "tril/base/rng.h"
+#include "tril/train/learn_shortlist.h"
 
 namespace tril::testing {
 

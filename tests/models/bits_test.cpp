@@ -5,6 +5,8 @@
 #include <thread>
 
 #include "support/models.h"
+#include "tril/base/cpu.h"
+#include "tril/models/session_state.h"
 
 namespace tril::bits_test {
 namespace {
@@ -55,8 +57,8 @@ RC_GTEST_PROP(Bits, TheParallelPassEqualsStepwiseDecoding, ()) {
   std::vector<int32_t> slots;
   std::vector<size_t> done(sentences.size(), 0);
   // Slots that have nothing to do with the batch's order.
-  for (int i = *rc::gen::inRange(0, 3); i > 0; --i) session.cache.open();
-  for (size_t i = 0; i < sentences.size(); ++i) slots.push_back(session.cache.open());
+  for (int i = *rc::gen::inRange(0, 3); i > 0; --i) session->cache.open();
+  for (size_t i = 0; i < sentences.size(); ++i) slots.push_back(session->cache.open());
   for (;;) {
     Rows rows;
     std::vector<std::pair<size_t, size_t>> taken;  // sentence and position of each row
@@ -113,13 +115,13 @@ RC_GTEST_PROP(Bits, ForksChangeNothing, ()) {
     std::vector<float> hidden;  // of the last step
   };
   std::vector<Hypothesis> beams;
-  for (int32_t segment : {0, 1}) beams.push_back({session.cache.open(), segment, {}, {}});
+  for (int32_t segment : {0, 1}) beams.push_back({session->cache.open(), segment, {}, {}});
   for (int step = 0; step < 24; ++step) {
     switch (*rc::gen::inRange(0, 5)) {
       case 0: {  // fork one
         const auto from = *rc::gen::inRange<size_t>(0, beams.size());
         Hypothesis copy = beams[from];
-        copy.slot = session.cache.fork(copy.slot);
+        copy.slot = session->cache.fork(copy.slot);
         beams.push_back(copy);
         break;
       }
@@ -127,22 +129,22 @@ RC_GTEST_PROP(Bits, ForksChangeNothing, ()) {
         std::vector<Hypothesis> next;
         for (size_t i = 0; i < beams.size(); ++i) {
           const Hypothesis& parent = beams[*rc::gen::inRange<size_t>(0, beams.size())];
-          next.push_back({session.cache.fork(parent.slot), parent.segment, parent.history, {}});
+          next.push_back({session->cache.fork(parent.slot), parent.segment, parent.history, {}});
         }
-        for (const Hypothesis& beam : beams) session.cache.release(beam.slot);
+        for (const Hypothesis& beam : beams) session->cache.release(beam.slot);
         beams = next;
         break;
       }
       case 2:
         if (beams.size() > 1) {
-          session.cache.release(beams.back().slot);
+          session->cache.release(beams.back().slot);
           beams.pop_back();
         }
         break;
       case 3: {  // take back some tokens
         Hypothesis& beam = beams[*rc::gen::inRange<size_t>(0, beams.size())];
         const auto keep = *rc::gen::inRange<size_t>(0, beam.history.size() + 1);
-        session.cache.truncate(beam.slot, static_cast<int32_t>(keep));
+        session->cache.truncate(beam.slot, static_cast<int32_t>(keep));
         beam.history.resize(keep);
         break;
       }
@@ -225,7 +227,7 @@ Trained train_two_steps(const TransformerConfig& config, uint64_t seed, const Ba
   AdamWOptimizer optimizer(model, {.decay = 0.01f});
   Trained trained;
   for (uint32_t step = 0; step < 2; ++step) {
-    session.dropout = DropoutStep{.seed = seed, .step = step};
+    session->dropout = DropoutStep{.seed = seed, .step = step};
     session.reset();
     trained.passes.push_back(training_pass(model, batch, session));
     session.reset();
@@ -301,7 +303,7 @@ TEST(Bits, LargeBatchesToo) {
   session.reset();
   const Memory memory = model.encode(batch.source, session);
   std::vector<int32_t> slots;
-  for (size_t i = 0; i < sentences.size(); ++i) slots.push_back(session.cache.open());
+  for (size_t i = 0; i < sentences.size(); ++i) slots.push_back(session->cache.open());
   for (int32_t position = 0; position < 601; ++position) {
     session.reset();
     Rows rows;
@@ -353,7 +355,7 @@ TEST(Bits, KeptStepsEqualTheParallelPass) {
     session.reset();
     const Memory memory = model.encode(batch.source, session);
     std::vector<int32_t> slots;
-    for (int i = 0; i < used; ++i) slots.push_back(session.cache.open());
+    for (int i = 0; i < used; ++i) slots.push_back(session->cache.open());
     for (int32_t position = 0; position < kLength; ++position) {
       Rows rows;
       for (size_t i = 0; i < sentences.size(); ++i) {
@@ -361,10 +363,10 @@ TEST(Bits, KeptStepsEqualTheParallelPass) {
                  {.slot = slots[i], .segment = static_cast<int32_t>(i), .first = position});
       }
       Tensor logits;
-      session.step([&] {
+      session->step([&] {
         session.reset();
         for (const int32_t slot : slots) {  // a step may be walked before it runs
-          if (session.cache.length(slot) > position) session.cache.truncate(slot, position);
+          if (session->cache.length(slot) > position) session->cache.truncate(slot, position);
         }
         logits = model.logits(model.forward(rows, memory, session), session);
       });
@@ -377,7 +379,7 @@ TEST(Bits, KeptStepsEqualTheParallelPass) {
       }
     }
     if (testing::device() != Device::cpu) {
-      EXPECT_GT(session.queue.graphs(), 0);
+      EXPECT_GT(session->queue.graphs(), 0);
     }
   }
 }
@@ -394,7 +396,7 @@ RC_GTEST_PROP(Bits, APrefixAndStepsAfterItEqualTheParallelPass, ()) {
   const Pass parallel = training_pass(model, pack(sentences, config, prefix), session);
   session.reset();
   const Memory memory = encode_all(model, sentences, session);
-  Place place{.slot = session.cache.open(), .segment = 0, .prefix = prefix};
+  Place place{.slot = session->cache.open(), .segment = 0, .prefix = prefix};
   for (size_t at = 0; at < target.size();) {
     const size_t take =
         at == 0 ? std::clamp<size_t>(static_cast<size_t>(prefix), 1, target.size()) : 1;
@@ -427,10 +429,10 @@ RC_GTEST_PROP(Bits, RefilledSegmentsChangeNothing, ()) {
     const Pass alone = training_pass(model, pack({sentences[i]}, config), session);
     session.reset();
     Rows rows;
-    const int32_t slot = session.cache.open();
+    const int32_t slot = session->cache.open();
     rows.add_sequence(sentences[i].target, {.slot = slot, .segment = segments[leaving]});
     RC_ASSERT(equal_bits(floats_of(model.forward(rows, memory, session)), alone.hidden));
-    session.cache.release(slot);
+    session->cache.release(slot);
   }
 }
 
@@ -497,7 +499,7 @@ RC_GTEST_PROP(Bits, LossAndLogProbabilitiesShareOneNormaliser, ()) {
   const Batch batch = pack(sentences, config);
   const Memory memory = encode_all(model, sentences, session);
   Rows rows = batch.target;
-  const int32_t slot = session.cache.open();
+  const int32_t slot = session->cache.open();
   std::fill(rows.slots.begin(), rows.slots.end(), slot);
   const Tensor hidden = model.forward(rows, memory, session);
   const auto log_probs = floats_of(model.log_probs(hidden, session));

@@ -2,6 +2,8 @@
 #include <stdexcept>
 
 #include "support/models.h"
+#include "tril/models/observer.h"
+#include "tril/models/session_state.h"
 
 namespace tril::call_test {
 namespace {
@@ -30,7 +32,7 @@ class Call : public ::testing::Test {
 
 TEST_F(Call, TokensAndPositionsAreChecked) {
   const Memory memory = encoded();
-  const int32_t slot = session_.cache.open();
+  const int32_t slot = session_->cache.open();
   Rows rows;
   rows.add(11, {.slot = slot, .segment = 0, .first = 0});
   EXPECT_EQ(forward_error(rows, memory),
@@ -44,7 +46,7 @@ TEST_F(Call, TokensAndPositionsAreChecked) {
   rows.add(1, {.slot = slot, .segment = 0, .first = 0});
   rows.tokens.push_back(1);
   EXPECT_EQ(forward_error(rows, memory), "forward: the columns of the rows have different lengths");
-  EXPECT_EQ(session_.cache.length(slot), 0);
+  EXPECT_EQ(session_->cache.length(slot), 0);
 }
 
 TEST_F(Call, SegmentsAndSlotsAreChecked) {
@@ -53,7 +55,7 @@ TEST_F(Call, SegmentsAndSlotsAreChecked) {
   rows.add(1, {.slot = 5, .segment = 0, .first = 0});
   EXPECT_EQ(forward_error(rows, memory), "cache: slot 5 is not open");
   rows.clear();
-  rows.add(1, {.slot = session_.cache.open(), .segment = 1, .first = 0});
+  rows.add(1, {.slot = session_->cache.open(), .segment = 1, .first = 0});
   EXPECT_EQ(forward_error(rows, memory),
             "forward: row 0 asks for segment 1, which the memory does not hold");
   Rows source;
@@ -135,7 +137,7 @@ TEST_F(Call, AnotherModelsSessionOrMemoryIsRefused) {
   Session others(other, 1);
   const Memory memory = other.encode(source, others);
   Rows rows;
-  rows.add(1, {.slot = session_.cache.open(), .segment = 0});
+  rows.add(1, {.slot = session_->cache.open(), .segment = 0});
   EXPECT_EQ(forward_error(rows, memory),
             "forward: the memory belongs to another model: 6 layers of 2 x 4, this one has 1 of 2 "
             "x 4");
@@ -151,15 +153,15 @@ TEST_F(Call, AFailedCallLeavesTheCacheAsItWas) {
     }
   } thrower;
   const Memory memory = encoded();
-  const int32_t slot = session_.cache.open();
+  const int32_t slot = session_->cache.open();
   Rows rows;
   rows.add(1, {.slot = slot, .segment = 0});
-  session_.observer = &thrower;
+  session_->observer = &thrower;
   EXPECT_THROW(model_.forward(rows, memory, session_), std::runtime_error);
-  session_.observer = nullptr;
-  EXPECT_EQ(session_.cache.length(slot), 0);
+  session_->observer = nullptr;
+  EXPECT_EQ(session_->cache.length(slot), 0);
   EXPECT_NO_THROW(model_.forward(rows, memory, session_));
-  EXPECT_EQ(session_.cache.length(slot), 1);
+  EXPECT_EQ(session_->cache.length(slot), 1);
 }
 
 TEST_F(Call, SentencesThatCouldNotBeEncodedLeaveTheMemoryAsItWas) {
@@ -193,14 +195,14 @@ TEST_F(Call, WeightsArePackedWhereTheModelIs) {
 TEST_F(Call, FillerNeedsNoSegment) {
   const Memory memory = encoded();
   Rows rows;
-  rows.add(1, {.slot = session_.cache.open(), .segment = 0});
+  rows.add(1, {.slot = session_->cache.open(), .segment = 0});
   rows.add(0, {.slot = -1, .segment = 7});
   EXPECT_NO_THROW(model_.forward(rows, memory, session_));
 }
 
 TEST_F(Call, APrefixComesInOneCall) {
   const Memory memory = encoded();
-  const Place place{.slot = session_.cache.open(), .segment = 0, .prefix = 3};
+  const Place place{.slot = session_->cache.open(), .segment = 0, .prefix = 3};
   Rows rows;
   rows.add_sequence(std::vector<int32_t>{1, 2}, place);
   EXPECT_NO_THROW(model_.forward(rows, memory, session_));
@@ -215,14 +217,14 @@ TEST_F(Call, AMemoryOutlivesTheStep) {
   const Memory memory = encoded();
   session_.reset();
   Rows rows;
-  rows.add(1, {.slot = session_.cache.open(), .segment = 0, .first = 0});
+  rows.add(1, {.slot = session_->cache.open(), .segment = 0, .first = 0});
   EXPECT_NO_THROW(model_.forward(rows, memory, session_));
 }
 
 TEST_F(Call, HiddenStatesAreStaleAfterTheStep) {
   const Memory memory = encoded();
   Rows rows;
-  rows.add(1, {.slot = session_.cache.open(), .segment = 0, .first = 0});
+  rows.add(1, {.slot = session_->cache.open(), .segment = 0, .first = 0});
   const Tensor hidden = model_.forward(rows, memory, session_);
   session_.reset();
   EXPECT_NE(raised_by([&] { model_.logits(hidden, session_); }).text.find("is stale"),
@@ -232,7 +234,7 @@ TEST_F(Call, HiddenStatesAreStaleAfterTheStep) {
 TEST_F(Call, LabelsAreChecked) {
   const Memory memory = encoded();
   Rows rows;
-  rows.add(1, {.slot = session_.cache.open(), .segment = 0, .first = 0});
+  rows.add(1, {.slot = session_->cache.open(), .segment = 0, .first = 0});
   const Tensor hidden = model_.forward(rows, memory, session_);
   const std::vector<int32_t> labels = {11};
   EXPECT_EQ(raised_by([&] { model_.loss(hidden, labels, {}, session_); }).text,
@@ -248,7 +250,7 @@ TEST_F(Call, DecoderOnlyModelsHaveNoEncoder) {
   const Transformer model(only, 1, testing::placement());
   Session session(model, 1);
   Rows rows;
-  rows.add(1, {.slot = session.cache.open()});
+  rows.add(1, {.slot = session->cache.open()});
   EXPECT_EQ(raised_by([&] { model.encode(rows, session); }).text,
             "encode: this model has no encoder");
   EXPECT_NO_THROW(model.forward(rows, {}, session));
@@ -265,10 +267,10 @@ TEST_F(Call, AnObserverSeesEverySite) {
     std::vector<std::tuple<Stack, int64_t, Site>> entries;
     int with_intervals = 0;
   } log;
-  session_.observer = &log;
+  session_->observer = &log;
   const Memory memory = encoded();
   Rows rows;
-  rows.add(1, {.slot = session_.cache.open(), .segment = 0, .first = 0});
+  rows.add(1, {.slot = session_->cache.open(), .segment = 0, .first = 0});
   model_.forward(rows, memory, session_);
   const auto d = Stack::decoder;
   const auto e = Stack::encoder;

@@ -22,6 +22,7 @@
 #include "support/models.h"
 #include "support/testing.h"
 #include "tril/io/safetensors.h"
+#include "tril/models/session_state.h"
 #include "tril/models/transformer.h"
 
 namespace tril::golden_test {
@@ -193,7 +194,7 @@ TEST_P(GoldenTest, LogitsStepByStep) {
 
   std::map<int32_t, int32_t> slots{{-1, -1}};  // in the file -> in the cache
   for (const int32_t slot : target.slots) {
-    if (!slots.contains(slot)) slots[slot] = session.cache.open();
+    if (!slots.contains(slot)) slots[slot] = session->cache.open();
   }
   const int32_t prefix = target.prefixes.front();
   const int32_t last = *std::max_element(target.positions.begin(), target.positions.end());

@@ -3,6 +3,8 @@
 #include <limits>
 
 #include "support/models.h"
+#include "tril/models/observer.h"
+#include "tril/models/session_state.h"
 
 namespace tril::leak_test {
 namespace {
@@ -68,7 +70,7 @@ Past past_of(const Transformer& model, const Batch& batch, int64_t row, Session&
   }
   session.reset();
   Queries queries;
-  session.observer = &queries;
+  session->observer = &queries;
   Past past;
   {
     Tape tape(session);
@@ -77,7 +79,7 @@ Past past_of(const Transformer& model, const Batch& batch, int64_t row, Session&
     const Tensor loss = model.loss(hidden, truncated.labels, {.smoothing = 0.1f}, session);
     const auto all = floats_of(hidden);
     past.hidden.assign(all.begin(), all.begin() + row * config.model);
-    session.observer = nullptr;
+    session->observer = nullptr;
     if (!testing::has_gradients(config)) return past;
     const Gradients gradients = tape.backward(loss);
     for (const auto& parameter : model.parameters()) {
@@ -97,7 +99,7 @@ Past past_of(const Transformer& model, const Batch& batch, int64_t row, Session&
 bool a_changed_token_stays_unseen(const Transformer& model, const Batch& batch, int64_t row,
                                   const TestHooks& hooks) {
   Session session(model, 2);
-  session.hooks = hooks;
+  session->hooks = hooks;
   const Past before = past_of(model, batch, row, session);
   Batch changed = batch;
   int32_t& token = changed.target.tokens[static_cast<size_t>(row)];
@@ -153,7 +155,7 @@ TEST(Leak, WithoutTheMaskTheFutureIsSeenInTrainingOnly) {
   const Batch batch = pack({{{}, tokens}}, config);
   Session session(model, 1);
   const Past masked = past_of(model, batch, 4, session);
-  session.masking = Masking::none;
+  session->masking = Masking::none;
   const Past unmasked = past_of(model, batch, 4, session);
   EXPECT_FALSE(masked == unmasked);
   Batch changed = batch;
@@ -161,7 +163,7 @@ TEST(Leak, WithoutTheMaskTheFutureIsSeenInTrainingOnly) {
   EXPECT_FALSE(unmasked == past_of(model, changed, 4, session));
 
   session.reset();
-  const int32_t slot = session.cache.open();
+  const int32_t slot = session->cache.open();
   for (int32_t position = 0; position < 4; ++position) {
     session.reset();
     Rows row;
@@ -262,13 +264,13 @@ TEST(Leak, ForgottenPositionsAreGone) {
   Session session(model, 1);
   const testing::Tokens tokens = {1, 2, 3, 4, 5, 6, 7};
   const testing::Tokens poison(9, 10);
-  const int32_t clean = session.cache.open();
-  const int32_t dirty = session.cache.open();
+  const int32_t clean = session->cache.open();
+  const int32_t dirty = session->cache.open();
   Rows rows;
   rows.add_sequence(std::span(tokens).first(3), {.slot = dirty});
   rows.add_sequence(poison, {.slot = dirty, .first = 3});
   model.forward(rows, {}, session);
-  session.cache.truncate(dirty, 3);
+  session->cache.truncate(dirty, 3);
   rows.clear();
   rows.add_sequence(std::span(tokens).subspan(3), {.slot = dirty, .first = 3});
   const auto after = floats_of(model.forward(rows, {}, session));

@@ -7,6 +7,7 @@
 #include "tril/io/atomic_file.h"
 #include "tril/io/safetensors.h"
 #include "tril/kernels/gemm_bf16_dot.h"
+#include "tril/models/session_state.h"
 
 namespace tril::packed_test {
 namespace {
@@ -31,18 +32,18 @@ constexpr auto kOnCpu = "packed forms are the CPU's";
 // Logits of whole sentences in one call, without a tape.
 std::vector<float> one_call(const Transformer& model, const Batch& batch, Session& session) {
   session.reset();
-  session.cache.release_all();
+  session->cache.release_all();
   const Memory memory =
       model.config().decoder_only() ? Memory() : model.encode(batch.source, session);
   Rows rows = batch.target;
   for (int32_t& slot : rows.slots) {
     if (slot >= 0) {
-      while (!session.cache.is_open(slot)) session.cache.open();
+      while (!session->cache.is_open(slot)) session->cache.open();
     }
   }
   const Tensor hidden = model.forward(rows, memory, session);
   std::vector<float> logits = floats_of(model.logits(hidden, session));
-  session.cache.release_all();
+  session->cache.release_all();
   return logits;
 }
 
@@ -107,7 +108,7 @@ RC_GTEST_PROP(Packed, TheParallelPassEqualsStepwiseDecoding, ()) {
   session.reset();
   const Memory memory = config.decoder_only() ? Memory() : model.encode(batch.source, session);
   std::vector<int32_t> slots;
-  for (size_t i = 0; i < sentences.size(); ++i) slots.push_back(session.cache.open());
+  for (size_t i = 0; i < sentences.size(); ++i) slots.push_back(session->cache.open());
   size_t longest = 0;
   for (const Sentence& sentence : sentences) longest = std::max(longest, sentence.target.size());
   for (size_t position = 0; position < longest; ++position) {

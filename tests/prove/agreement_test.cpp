@@ -4,6 +4,8 @@
 
 #include "support/models.h"
 #include "support/property.h"
+#include "tril/decode/search.h"
+#include "tril/models/session_state.h"
 #include "tril/prove/stepwise.h"
 
 namespace tril::agreement_test {
@@ -44,7 +46,7 @@ RC_GTEST_PROP(Agreement, NothingDiffersInAnyModel, ()) {
   RC_ASSERT(result.source_values ==
             sources * (c.model + 2 * c.decoder_layers * c.kv_heads * c.head_dim));
   RC_ASSERT(result.source_differing == 0);
-  RC_ASSERT(session.cache.block_count() == 0);
+  RC_ASSERT(session->cache.block_count() == 0);
 }
 
 // The same tokens in batches: sentence i joins at step i, and all are one parallel pass.
@@ -70,7 +72,7 @@ RC_GTEST_PROP(Agreement, NothingDiffersInBatches, ()) {
   RC_ASSERT(result.stepwise_calls == std::count(busy.begin(), busy.end(), true));
   RC_ASSERT(result.positions == static_cast<int64_t>(positions));
   RC_ASSERT(result.differing == 0);
-  RC_ASSERT(session.cache.block_count() == 0);
+  RC_ASSERT(session->cache.block_count() == 0);
 }
 
 RC_GTEST_PROP(Agreement, NothingDiffersInWhatAModelWrites, ()) {
@@ -96,7 +98,7 @@ RC_GTEST_PROP(Agreement, NothingDiffersInWhatAModelWrites, ()) {
       RC_ASSERT(result.source_differing == 0);
       RC_ASSERT(result.misread == 0);
       RC_ASSERT(result.moved <= result.forked);
-      RC_ASSERT(session.cache.block_count() == 0);
+      RC_ASSERT(session->cache.block_count() == 0);
     }
   }
 }
@@ -229,11 +231,11 @@ TEST(Agreement, AnotherObserverSeesEverything) {
   const Transformer model = testing::random_model(config, 12);
   Session session(model, 1);
   ForwardCounter counter;
-  session.observer = &counter;
+  session->observer = &counter;
   const std::vector<TokenPair> pairs = {{{}, {2, 4, 5}}};
   EXPECT_EQ(write_step_by_step(model, pairs, {}, session).calls, 3);
   EXPECT_EQ(counter.calls(), 3);
-  EXPECT_EQ(session.observer, &counter);
+  EXPECT_EQ(session->observer, &counter);
 }
 
 // A mask that is one key too wide is seen: in the parallel pass a row then sees the next token,
@@ -244,8 +246,8 @@ TEST(Agreement, AWidenedMaskIsFound) {
   Session session(model, 1);
   const std::vector<TokenPair> pairs = {{{1, 2, 3}, {4, 5, 6, 7}}};
   EXPECT_EQ(compare_parallel_with_stepwise(model, pairs, session).differing, 0);
-  session.hooks.widen_head = 1;
-  session.hooks.widen_row = 1;
+  session->hooks.widen_head = 1;
+  session->hooks.widen_row = 1;
   const Agreement widened = compare_parallel_with_stepwise(model, pairs, session);
   EXPECT_EQ(widened.differing, 11);  // the logits of that row, and of no other
   EXPECT_EQ(widened.first, (Agreement::Place{0, 1}));
@@ -256,7 +258,7 @@ TEST(Agreement, AShiftedCacheIsFoundInEveryWay) {
   const TransformerConfig config = testing::tiny_config(Family::decoder_only);
   const Transformer model = testing::random_model(config, 3);
   Session session(model, 1);
-  session.hooks.shift_cache = true;
+  session->hooks.shift_cache = true;
   const std::vector<TokenPair> pairs = {{{}, {4, 5, 6, 7}}, {{}, {1, 2, 3}}};
   for (const Writing writing : {Writing::teacher_forced, Writing::greedy, Writing::beam}) {
     for (const Company company : {Company::alone, Company::in_batches}) {
@@ -282,7 +284,7 @@ TEST(Agreement, AShiftedBiasAndSkippedScalesAreFound) {
     Session session(model, 1);
     const std::vector<TokenPair> pairs = {{{1, 2, 3}, {4, 5, 6, 7}}, {{4, 1}, {1, 2, 3}}};
     EXPECT_TRUE(compare_parallel_with_stepwise(model, pairs, session).same());
-    session.hooks.*hook = true;
+    session->hooks.*hook = true;
     const Agreement result = compare_parallel_with_stepwise(model, pairs, session);
     EXPECT_EQ(result.same(), result.differing == 0);
     if (result.first) {
@@ -305,7 +307,7 @@ TEST(Agreement, AnOrderThatDependsOnTheBatchIsFound) {
   config.max_length = 200;
   const Transformer model = testing::random_model(config, 3);
   Session session(model, 1);
-  session.hooks.order_by_batch = true;
+  session->hooks.order_by_batch = true;
   const auto short_ones = random_pairs(config, 2, 64, 5);
   EXPECT_EQ(compare_parallel_with_stepwise(model, short_ones, session).differing, 0);
   const auto long_ones = random_pairs(config, 2, 130, 5);
@@ -313,7 +315,7 @@ TEST(Agreement, AnOrderThatDependsOnTheBatchIsFound) {
   EXPECT_GT(result.differing, 0);
   ASSERT_TRUE(result.first);
   EXPECT_GE(result.first->position, 64);
-  session.hooks = {};
+  session->hooks = {};
   EXPECT_EQ(compare_parallel_with_stepwise(model, long_ones, session).differing, 0);
 }
 
@@ -332,9 +334,9 @@ TEST(Agreement, NaNIsAnErrorWhereATokenIsToBeChosen) {
   EXPECT_EQ(raised.text,
             "search: request 0: the model gives no allowed token a probability at position 0 (NaN, "
             "or all forbidden)");
-  EXPECT_EQ(session.cache.block_count(), 0);
-  EXPECT_FALSE(session.cache.is_open(0));
-  EXPECT_EQ(session.observer, nullptr);
+  EXPECT_EQ(session->cache.block_count(), 0);
+  EXPECT_FALSE(session->cache.is_open(0));
+  EXPECT_EQ(session->observer, nullptr);
 }
 
 }  // namespace

@@ -101,7 +101,7 @@ TEST(EveryGradient, WhatHasNoModelIsRefused) {
   EXPECT_EQ(testing::raised_by([&] { prove_every_gradient(config, options); }).text,
             "proof: gradients of more than 496 tokens are summed in several slices");
   options = short_options();
-  options.order = KernelOrder::cuda_fp32;
+  options.order = OperationOrder::cuda_fp32;
   EXPECT_EQ(testing::raised_by([&] { prove_every_gradient(config, options); }).text,
             "proof: only the CPU's backward kernels have models");
 }

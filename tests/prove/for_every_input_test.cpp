@@ -175,8 +175,8 @@ TEST(EveryInput, AShiftedBiasAndSkippedScalesAreOtherFormulas) {
   config.relative_distance = 3;
   config.attention_scale = 1.0;
   config.output_scale = 0.25;
-  for (const KernelOrder order :
-       {KernelOrder::cpu, KernelOrder::cuda_fp32, KernelOrder::cuda_bf16}) {
+  for (const OperationOrder order :
+       {OperationOrder::cpu, OperationOrder::cuda_fp32, OperationOrder::cuda_bf16}) {
     EveryInputOptions options = short_options();
     options.order = order;
     EXPECT_TRUE(holds(prove_for_every_input(config, options)));

@@ -19,9 +19,9 @@ namespace {
 using testing::Family;
 
 constexpr const char* kOnCpu = "expressions have no device";
-constexpr KernelOrder kOnCuda[] = {KernelOrder::cuda_fp32, KernelOrder::cuda_bf16};
+constexpr OperationOrder kOnCuda[] = {OperationOrder::cuda_fp32, OperationOrder::cuda_bf16};
 
-EveryInputOptions short_options(KernelOrder order) {
+EveryInputOptions short_options(OperationOrder order) {
   EveryInputOptions options;
   options.length = 5;
   options.source_length = 3;
@@ -54,7 +54,7 @@ RC_GTEST_PROP(KernelOrders, HoldForAnyConfiguration, ()) {
 // Rows beyond 64 keys see several blocks.
 TEST(KernelOrders, HoldAcrossBlocks) {
   if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
-  for (const KernelOrder order : kOnCuda) {
+  for (const OperationOrder order : kOnCuda) {
     EveryInputOptions options = short_options(order);
     options.length = 131;
     options.source_length = 70;
@@ -68,7 +68,7 @@ TEST(KernelOrders, HoldAcrossBlocks) {
 TEST(KernelOrders, HoldAcrossSpans) {
   if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
   if (std::getenv("TRIL_FULL") == nullptr) GTEST_SKIP() << "long: in --full";
-  for (const KernelOrder order : kOnCuda) {
+  for (const OperationOrder order : kOnCuda) {
     EveryInputOptions options = short_options(order);
     options.length = 2100;
     options.every_length = false;
@@ -99,7 +99,7 @@ class InOrder {
     ExpressionHash by_operation{}, by_model{};
   };
 
-  explicit InOrder(KernelOrder order) : order_(order), context_(1, Placement::expressions()) {
+  explicit InOrder(OperationOrder order) : order_(order), context_(1, Placement::expressions()) {
     context_.expressions->order = order;
     x_ = leaves(1, {1, kColumns});
     y_ = leaves(2, {1, kColumns});
@@ -112,7 +112,7 @@ class InOrder {
  private:
   using Numbers = std::array<Expression, kColumns>;
 
-  bool on_cpu() const { return order_ == KernelOrder::cpu; }
+  bool on_cpu() const { return order_ == OperationOrder::cpu; }
   Tensor leaves(uint64_t name, const Shape& shape) {
     const Tensor tensor(context_.arena, shape, DType::expression);
     for (int64_t i = 0; i < tensor.size(); ++i) tensor.data<Expression>()[i] = weight_leaf(name, i);
@@ -123,7 +123,7 @@ class InOrder {
   // In bf16 results are rounded when they are stored.
   Made made(const char* name, const Tensor& result, const Expression& sum) const {
     return {name, result.data<Expression>()[0].hash,
-            (order_ == KernelOrder::cuda_bf16 ? model::round_to_bf16(sum) : sum).hash};
+            (order_ == OperationOrder::cuda_bf16 ? model::round_to_bf16(sum) : sum).hash};
   }
 
   Made norm() {
@@ -141,8 +141,9 @@ class InOrder {
     *linear.parts[0].data<Expression>() = {.hash = {4, 0}};
     const auto weight = [](int64_t, int64_t k) { return weight_leaf(4, k); };
     Expression sum;
-    order_ == KernelOrder::cuda_bf16 ? model::tensor_core_product(x(), 1, kColumns, 1, weight, &sum)
-                                     : model::product(x(), 1, kColumns, 1, weight, &sum);
+    order_ == OperationOrder::cuda_bf16
+        ? model::tensor_core_product(x(), 1, kColumns, 1, weight, &sum)
+        : model::product(x(), 1, kColumns, 1, weight, &sum);
     return made("product", ops::linear(context_, x_, linear), sum);
   }
   Made attention() {
@@ -157,9 +158,9 @@ class InOrder {
     const KeysOfTest keys{k.data<Expression>(), v.data<Expression>()};
     Numbers expected;
     switch (order_) {
-      case KernelOrder::cpu: model::attention_row(row, keys, expected.data()); break;
-      case KernelOrder::cuda_fp32: model::cuda_attention_row(row, keys, expected.data()); break;
-      case KernelOrder::cuda_bf16:  // rounds by itself
+      case OperationOrder::cpu: model::attention_row(row, keys, expected.data()); break;
+      case OperationOrder::cuda_fp32: model::cuda_attention_row(row, keys, expected.data()); break;
+      case OperationOrder::cuda_bf16:  // rounds by itself
         model::tensor_core_attention_row(row, keys, expected.data());
         break;
     }
@@ -200,15 +201,15 @@ class InOrder {
   }
   Made sum() { return made("sum", ops::add(context_, x_, y_), model::add(x()[0], y()[0])); }
 
-  KernelOrder order_;
+  OperationOrder order_;
   Context context_;
   Tensor x_, y_;
 };
 
 TEST(KernelOrders, EveryOperationTakesTheModelOfItsOrder) {
   if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
-  for (const KernelOrder order :
-       {KernelOrder::cpu, KernelOrder::cuda_fp32, KernelOrder::cuda_bf16}) {
+  for (const OperationOrder order :
+       {OperationOrder::cpu, OperationOrder::cuda_fp32, OperationOrder::cuda_bf16}) {
     for (const InOrder::Made& made : InOrder(order).all()) {
       EXPECT_TRUE(made.by_operation == made.by_model) << made.name << ", " << word_for(order);
     }
@@ -218,8 +219,9 @@ TEST(KernelOrders, EveryOperationTakesTheModelOfItsOrder) {
 // In fp32 a product, a rotation, a lookup and a sum are the same formula on both; all else is not.
 TEST(KernelOrders, AreNotTheSame) {
   if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
-  const auto cpu = InOrder(KernelOrder::cpu).all(), fp32 = InOrder(KernelOrder::cuda_fp32).all(),
-             bf16 = InOrder(KernelOrder::cuda_bf16).all();
+  const auto cpu = InOrder(OperationOrder::cpu).all(),
+             fp32 = InOrder(OperationOrder::cuda_fp32).all(),
+             bf16 = InOrder(OperationOrder::cuda_bf16).all();
   std::string same;
   for (size_t i = 0; i < cpu.size(); ++i) {
     if (cpu[i].by_operation == fp32[i].by_operation) same += cpu[i].name + " ";
@@ -231,7 +233,7 @@ TEST(KernelOrders, AreNotTheSame) {
 
 TEST(KernelOrders, CudaMultipliesInFp32AndBf16Only) {
   if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
-  EveryInputOptions options = short_options(KernelOrder::cuda_fp32);
+  EveryInputOptions options = short_options(OperationOrder::cuda_fp32);
   options.compute = Compute::int8;
   EXPECT_THROW(prove_for_every_input(testing::tiny_config(Family::decoder_only), options), Error);
 }
@@ -268,7 +270,7 @@ TEST(KernelOrders, FaultsAreFoundWhereTheyAreInTheCpusOrder) {
   TransformerConfig config = testing::tiny_config(Family::encoder_decoder);
   config.decoder_layers = 2;
   for (const Fault& fault : faults()) {
-    const auto found = [&](KernelOrder order) {
+    const auto found = [&](OperationOrder order) {
       EveryInputOptions options = short_options(order);
       options.hooks = fault.hooks;
       options.masking = fault.masking;
@@ -276,9 +278,9 @@ TEST(KernelOrders, FaultsAreFoundWhereTheyAreInTheCpusOrder) {
       options.every_length = fault.length <= 5;
       return prove_for_every_input(config, options);
     };
-    const EveryInputResult on_cpu = found(KernelOrder::cpu);
+    const EveryInputResult on_cpu = found(OperationOrder::cpu);
     EXPECT_FALSE(on_cpu.holds()) << fault.name;
-    for (const KernelOrder order : kOnCuda) {
+    for (const OperationOrder order : kOnCuda) {
       const EveryInputResult result = found(order);
       EXPECT_FALSE(result.holds()) << fault.name << ", " << word_for(order);
       EXPECT_EQ(result.first_difference, on_cpu.first_difference)

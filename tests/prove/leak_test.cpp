@@ -2,6 +2,7 @@
 
 #include "support/models.h"
 #include "support/property.h"
+#include "tril/models/session_state.h"
 
 namespace tril::leak_test {
 namespace {
@@ -55,8 +56,8 @@ RC_GTEST_PROP(LeakProbe, FindsNothingInAnyModelAndCoversAll, ()) {
   // Four poisons, output and gradient, every head.
   RC_ASSERT(result.values == result.forbidden_pairs * 4 * 2 * config.decoder_layers * config.heads *
                                  config.head_dim);
-  RC_ASSERT(session.cache.block_count() == 0);
-  RC_ASSERT(session.observer == nullptr);
+  RC_ASSERT(session->cache.block_count() == 0);
+  RC_ASSERT(session->observer == nullptr);
 }
 
 // Pairs that are forbidden, counted by hand: the triangle above the diagonal, and neighbours.
@@ -85,9 +86,9 @@ TEST(LeakProbe, NamesTheLayerAndTheHead) {
   for (int layer = 0; layer < 3; ++layer) {
     for (int head = 0; head < 4; ++head) {
       Session session(model, 2);
-      session.hooks.widen_layer = layer;
-      session.hooks.widen_head = head;
-      session.hooks.widen_row = 2;
+      session->hooks.widen_layer = layer;
+      session->hooks.widen_head = head;
+      session->hooks.widen_row = 2;
       const LeakProbe result = probe_leaks(model, pairs, session);
       ASSERT_EQ(result.heads_leaking.size(), 1u);
       const HeadLeak& leak = result.heads_leaking[0];
@@ -108,7 +109,7 @@ TEST(LeakProbe, AMaskOffByOneLeaksInEveryHead) {
   config.decoder_layers = 2;
   const Transformer model = testing::random_model(config, 4);
   Session session(model, 1);
-  session.hooks.widen_head = TestHooks::kAllHeads;
+  session->hooks.widen_head = TestHooks::kAllHeads;
   const std::vector<TokenPair> pairs = {{{}, {4, 5, 6, 7}}};
   const LeakProbe result = probe_leaks(model, pairs, session);
   EXPECT_EQ(result.heads_leaking.size(), 4u);
@@ -127,7 +128,7 @@ TEST(LeakProbe, WithoutTheMaskTheFirstPositionSeesTheFuture) {
     config.decoder_layers = 2;
     const Transformer model = testing::random_model(config, 4);
     Session session(model, 1);
-    session.masking = Masking::none;
+    session->masking = Masking::none;
     const auto pairs = random_pairs(model.config(), 2, 5, 3);
     const LeakProbe result = probe_leaks(model, pairs, session);
     EXPECT_EQ(result.heads_leaking.size(), 4u);
@@ -147,8 +148,8 @@ TEST(LeakProbe, AMaskThatIsTooNarrowIsFound) {
   const Transformer model = testing::random_model(config, 4);
   const std::vector<TokenPair> pairs = {{{1, 2, 3}, {4, 5, 6, 7, 8}}};
   Session session(model, 1);
-  session.hooks.narrow_layer = 1;
-  session.hooks.narrow_position = 2;
+  session->hooks.narrow_layer = 1;
+  session->hooks.narrow_position = 2;
   EXPECT_EQ(compare_parallel_with_stepwise(model, pairs, session).differing, 0);
   const LeakProbe narrow = probe_leaks(model, pairs, session);
   EXPECT_FALSE(narrow.holds());
@@ -166,9 +167,9 @@ TEST(LeakProbe, AMaskThatIsTooNarrowIsFound) {
   EXPECT_EQ(narrow.heads_blind.size(), 2u);
   EXPECT_EQ(narrow.controls_missed, 2);
   // With the key restored to head 0, only head 1 is blind.
-  session.hooks.widen_layer = 1;
-  session.hooks.widen_row = 2;
-  session.hooks.widen_head = 0;
+  session->hooks.widen_layer = 1;
+  session->hooks.widen_row = 2;
+  session->hooks.widen_head = 0;
   const LeakProbe one = probe_leaks(model, pairs, session);
   EXPECT_FALSE(one.holds());
   EXPECT_TRUE(one.heads_leaking.empty());
@@ -211,7 +212,7 @@ TEST(LeakProbe, TheFutureIsKeptApart) {
   config.window = 2;
   const Transformer model = testing::random_model(config, 4);
   Session session(model, 1);
-  session.masking = Masking::none;  // sees all of its sentence from its window on
+  session->masking = Masking::none;  // sees all of its sentence from its window on
   const auto pairs = random_pairs(model.config(), 1, 5, 3);
   const LeakProbe result = probe_leaks(model, pairs, session);
   ASSERT_TRUE(result.first_future);
@@ -240,8 +241,8 @@ TEST(LeakProbe, LongTargetsToo) {
   Session session(model, 2);
   const auto pairs = random_pairs(model.config(), 1, 70, 3);
   EXPECT_TRUE(probe_leaks(model, pairs, session).holds());
-  session.hooks.widen_head = 1;
-  session.hooks.widen_row = 63;
+  session->hooks.widen_head = 1;
+  session->hooks.widen_row = 63;
   const LeakProbe result = probe_leaks(model, pairs, session);
   ASSERT_EQ(result.heads_leaking.size(), 1u);
   EXPECT_EQ(result.heads_leaking[0].row, (TokenPlace{0, 63}));

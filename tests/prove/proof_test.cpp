@@ -5,6 +5,7 @@
 #include "support/models.h"
 #include "support/property.h"
 #include "support/temp_folder.h"
+#include "tril/prove/hooked.h"
 
 namespace tril::proof_test {
 namespace {
@@ -204,9 +205,8 @@ ProofReport proof_with(const TestHooks& hooks, Masking masking = Masking::causal
                        Family family = Family::encoder_decoder) {
   const Transformer model = testing::random_model(config_of(family), 5);
   ProofOptions options = quick();
-  options.hooks = hooks;
   options.masking = masking;
-  return prove(model, random_pairs(model.config(), 3, 6, 2), options);
+  return prove_hooked(model, random_pairs(model.config(), 3, 6, 2), options, hooks);
 }
 
 // Deliberate faults: each fails where it belongs, and nowhere else.

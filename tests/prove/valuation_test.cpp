@@ -11,6 +11,7 @@
 #include "support/models.h"
 #include "support/property.h"
 #include "tril/kernels/model/linear.h"
+#include "tril/models/session_state.h"
 
 namespace tril::valuation_test {
 namespace {
@@ -103,7 +104,7 @@ std::vector<float> logits_of(const Transformer& model, const Batch& batch, const
   Session session(model, 1);
   Memory memory;
   if (!model.config().decoder_only()) memory = model.encode(batch.source, session);
-  for (size_t i = 0; i < batch.first_row.size(); ++i) session.cache.open();
+  for (size_t i = 0; i < batch.first_row.size(); ++i) session->cache.open();
   return read(model.logits(model.forward(batch.target, memory, session), session));
 }
 

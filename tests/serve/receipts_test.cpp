@@ -1,6 +1,7 @@
 // Receipts: whoever has the model finds every answer that it did not give.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "support/property.h"
 #include "tril/text/language_lists.h"

@@ -1,6 +1,7 @@
 // Parts of the pipeline of a tokenizer.json, by hand.
 #include "support/testing.h"
 #include "text_support.h"
+#include "tril/text/pipeline/added_tokens.h"
 #include "tril/text/pipeline/byte_letters.h"
 #include "tril/text/pipeline/characters.h"
 #include "tril/text/pipeline/hash_table.h"

@@ -1,5 +1,7 @@
 #include "tril/text/utf8.h"
 
+#include <array>
+
 #include "text_support.h"
 
 namespace tril::utf8_test {

@@ -5,6 +5,7 @@
 
 #include "support/models.h"
 #include "support/testing.h"
+#include "tril/models/session_state.h"
 
 namespace tril::learn_test {
 namespace {
@@ -38,8 +39,8 @@ Learnt learn_some(LearnOptions options, int threads) {
   const double last = learn(
       model, [&](Batch& batch) { batches.next(batch); }, options, session);
   EXPECT_EQ(last, learnt.losses.back());
-  EXPECT_EQ(session.masking, Masking::causal);
-  EXPECT_FALSE(session.dropout.has_value());
+  EXPECT_EQ(session->masking, Masking::causal);
+  EXPECT_FALSE(session->dropout.has_value());
   for (const auto& parameter : model.parameters()) {
     const auto values = testing::floats_of(parameter.tensor);
     learnt.weights.insert(learnt.weights.end(), values.begin(), values.end());

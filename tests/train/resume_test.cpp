@@ -12,6 +12,7 @@
 #include "tril/io/safetensors.h"
 #include "tril/io/toml.h"
 #include "tril/train/checkpoint.h"
+#include "tril/train/option_list.h"
 
 namespace tril::resume_test {
 namespace {

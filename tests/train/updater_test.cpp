@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "support/models.h"
+#include "tril/models/session_state.h"
 #include "tril/train/learn.h"
 
 namespace tril::updater_test {
@@ -106,7 +107,7 @@ ByHand by_hand(int64_t count, int64_t updates = kUpdates) {
     for (int64_t i = 0; i < count; ++i) {
       const Batch& batch = batches[static_cast<size_t>(i)];
       session.reset();
-      session.dropout = DropoutStep{.seed = with.seed, .step = static_cast<uint32_t>(update)};
+      session->dropout = DropoutStep{.seed = with.seed, .step = static_cast<uint32_t>(update)};
       Tape tape(session);
       const Memory memory = model.encode(batch.source, session);
       const Tensor hidden = model.forward(batch.target, memory, session);
@@ -148,7 +149,7 @@ TEST(Updater, AnUpdateIsTheLoopWrittenOutForAnyNumberOfMicroBatches) {
     EXPECT_GT(expected.norms[0], options().optimizer.clip_norm) << "or nothing was clipped";
     // On a GPU the micro-batches are graphs, and what changes the weights is one of its own.
     if (testing::device() != Device::cpu) {
-      EXPECT_GE(trained.session.queue.graphs(), 2) << count;
+      EXPECT_GE(trained.session->queue.graphs(), 2) << count;
     }
   }
 }

@@ -8,12 +8,12 @@ namespace {
 
 // The recording tape, if it tracks any of the inputs.
 template <class... Inputs>
-Tape* tape_of(Context& context, const Inputs&... inputs) {
+Recording* tape_of(Context& context, const Inputs&... inputs) {
   return context.tape != nullptr && (context.tape->tracks(inputs) || ...) ? context.tape : nullptr;
 }
 
 // For a gradient that its operation computed aside, in the lane of sums.
-void accumulate_aside(Tape& tape, const Tensor& parameter, const Tensor& gradient) {
+void accumulate_aside(Recording& tape, const Tensor& parameter, const Tensor& gradient) {
   tape.context().aside(Lane::sums, [&] { tape.accumulate(parameter, gradient); });
 }
 
@@ -21,10 +21,10 @@ void accumulate_aside(Tape& tape, const Tensor& parameter, const Tensor& gradien
 
 Tensor add(Context& context, const Tensor& a, const Tensor& b) {
   const Tensor out = ops::add(context, a, b);
-  if (Tape* tape = tape_of(context, a, b)) {
-    tape->record(out, [=](Tape& t, const Tensor& gradient) {
-      t.accumulate(a, gradient, Tape::Ownership::shared);
-      t.accumulate(b, gradient, Tape::Ownership::shared);
+  if (Recording* tape = tape_of(context, a, b)) {
+    tape->record(out, [=](Recording& t, const Tensor& gradient) {
+      t.accumulate(a, gradient, Recording::Ownership::shared);
+      t.accumulate(b, gradient, Recording::Ownership::shared);
     });
   }
   return out;
@@ -32,8 +32,8 @@ Tensor add(Context& context, const Tensor& a, const Tensor& b) {
 
 Tensor scaled(Context& context, const Tensor& x, float factor) {
   const Tensor y = ops::scaled(context, x, factor);
-  if (Tape* tape = tape_of(context, x)) {
-    tape->record(y, [=](Tape& t, const Tensor& dy) {
+  if (Recording* tape = tape_of(context, x)) {
+    tape->record(y, [=](Recording& t, const Tensor& dy) {
       t.accumulate(x, ops::scaled(t.context(), dy, factor));
     });
   }
@@ -42,8 +42,8 @@ Tensor scaled(Context& context, const Tensor& x, float factor) {
 
 namespace {
 
-void pass_on_to_input(Tape& t, const Tensor& x, std::span<const ops::LinearWeight* const> weights,
-                      const Tensor& dy) {
+void pass_on_to_input(Recording& t, const Tensor& x,
+                      std::span<const ops::LinearWeight* const> weights, const Tensor& dy) {
   if (!t.tracks(x)) return;
   const Tensor so_far = t.to_add_to(x);
   if (so_far.defined()) {
@@ -55,7 +55,7 @@ void pass_on_to_input(Tape& t, const Tensor& x, std::span<const ops::LinearWeigh
   }
 }
 
-void pass_on_linear(Tape& t, const Tensor& x, const ops::LinearWeight& weight,
+void pass_on_linear(Recording& t, const Tensor& x, const ops::LinearWeight& weight,
                     const Tensor& gradient) {
   // Gradients of sums in fp32 are rounded as activations are.
   const Tensor dy = ops::as_activations(t.context(), gradient);
@@ -73,8 +73,8 @@ void pass_on_linear(Tape& t, const Tensor& x, const ops::LinearWeight& weight,
 }
 
 // Stacked weights whose outputs' gradients form one matrix are passed on as one layer.
-void pass_on_stacked(Tape& t, const Tensor& x, std::span<const ops::LinearWeight* const> weights,
-                     const Tensor& dy) {
+void pass_on_stacked(Recording& t, const Tensor& x,
+                     std::span<const ops::LinearWeight* const> weights, const Tensor& dy) {
   const auto accumulate_parts = [&](const Tensor& gradient, Tensor ops::LinearWeight::*part) {
     int64_t begin = 0;
     for (const ops::LinearWeight* weight : weights) {
@@ -95,14 +95,14 @@ void pass_on_stacked(Tape& t, const Tensor& x, std::span<const ops::LinearWeight
 
 void record_linears(Context& context, const Tensor& x,
                     std::span<const ops::LinearWeight* const> weights, std::span<const Tensor> y) {
-  Tape* tape = nullptr;
+  Recording* tape = nullptr;
   for (const ops::LinearWeight* weight : weights) {
     if (tape == nullptr) tape = tape_of(context, x, weight->weight, weight->bias);
   }
   if (tape == nullptr) return;
-  std::array<const ops::LinearWeight*, Tape::kMostOutputs> kept{};
+  std::array<const ops::LinearWeight*, Recording::kMostOutputs> kept{};
   std::copy(weights.begin(), weights.end(), kept.begin());
-  tape->record_all(y, [=](Tape& t, std::span<const Tensor> gradients) {
+  tape->record_all(y, [=](Recording& t, std::span<const Tensor> gradients) {
     const std::span<const ops::LinearWeight* const> all(kept.data(), gradients.size());
     const bool wanted = std::all_of(all.begin(), all.end(), [&](const ops::LinearWeight* weight) {
       return t.tracks(weight->weight);
@@ -138,8 +138,8 @@ Tensor linear_relu(Context& context, const Tensor& x, const ops::LinearWeight& l
     return activation(context, kRelu, autograd::linear(context, x, linear));
   }
   const Tensor y = ops::linear_relu(context, x, linear);
-  if (Tape* tape = tape_of(context, x, linear.weight, linear.bias)) {
-    tape->record(y, [=, weight = &linear](Tape& t, const Tensor& dy) {
+  if (Recording* tape = tape_of(context, x, linear.weight, linear.bias)) {
+    tape->record(y, [=, weight = &linear](Recording& t, const Tensor& dy) {
       // The result is above zero exactly where the sum was, so y can stand for the input of the
       // ReLU.
       pass_on_linear(t, x, *weight, ops::activation_gradient(t.context(), kRelu, y, dy));
@@ -158,8 +158,8 @@ Tensor logits(Context& context, const Tensor& x, const ops::LinearWeight& linear
 Tensor norm(Context& context, ops::NormKind kind, float epsilon, const Tensor& x,
             const Tensor& weight, const Tensor& bias) {
   const ops::NormResult result = ops::norm(context, kind, epsilon, x, weight, bias);
-  if (Tape* tape = tape_of(context, x, weight, bias)) {
-    tape->record(result.y, [=, stats = result.stats](Tape& t, const Tensor& dy) {
+  if (Recording* tape = tape_of(context, x, weight, bias)) {
+    tape->record(result.y, [=, stats = result.stats](Recording& t, const Tensor& dy) {
       const ops::NormGradients gradients =
           ops::norm_gradients(t.context(), kind, epsilon, x, weight, bias, stats, dy);
       t.accumulate(x, gradients.dx);
@@ -175,16 +175,16 @@ Tensor residual_norm(Context& context, ops::NormKind kind, float epsilon, const 
                      const Tensor& bias) {
   const ops::ResidualNorm result =
       ops::residual_norm(context, kind, epsilon, x, f, key, weight, bias);
-  if (Tape* tape = tape_of(context, x, f, weight, bias)) {
-    tape->record(result.y, [=](Tape& t, const Tensor& dy) {
+  if (Recording* tape = tape_of(context, x, f, weight, bias)) {
+    tape->record(result.y, [=](Recording& t, const Tensor& dy) {
       const ops::ResidualNormGradients gradients =
           ops::residual_norm_gradients(t.context(), kind, epsilon, result, weight, bias, dy);
       if (gradients.df.defined()) {
         t.accumulate(x, gradients.dx);
         t.accumulate(f, gradients.df);
       } else {
-        t.accumulate(x, gradients.dx, Tape::Ownership::shared);
-        t.accumulate(f, gradients.dx, Tape::Ownership::shared);
+        t.accumulate(x, gradients.dx, Recording::Ownership::shared);
+        t.accumulate(f, gradients.dx, Recording::Ownership::shared);
       }
       accumulate_aside(t, weight, gradients.dweight);
       accumulate_aside(t, bias, gradients.dbias);
@@ -202,7 +202,7 @@ struct LookedUp {
   ops::LookupOrder order{};
   float scale = 1.0f;
 
-  void pass_on(Tape& t, const Tensor& dout) const {
+  void pass_on(Recording& t, const Tensor& dout) const {
     if (!table.defined()) return;
     const Tensor so_far = t.to_add_to(table);
     if (so_far.defined()) {
@@ -213,7 +213,8 @@ struct LookedUp {
     }
   }
 };
-LookedUp looked_up(Tape& tape, const Tensor& table, const Mirrored<int32_t>& ids, float scale) {
+LookedUp looked_up(Recording& tape, const Tensor& table, const Mirrored<int32_t>& ids,
+                   float scale) {
   if (!tape.tracks(table)) return {};
   LookedUp result{table, ids, {}, scale};
   tape.context().aside(
@@ -225,10 +226,10 @@ LookedUp looked_up(Tape& tape, const Tensor& table, const Mirrored<int32_t>& ids
 
 Tensor embedding(Context& context, const ops::Lookup& lookup) {
   const Tensor out = ops::embedding(context, lookup);
-  if (Tape* tape = tape_of(context, lookup.table, lookup.positions)) {
+  if (Recording* tape = tape_of(context, lookup.table, lookup.positions)) {
     const LookedUp table = looked_up(*tape, lookup.table, lookup.ids, lookup.scale);
     const LookedUp positions = looked_up(*tape, lookup.positions, lookup.position_ids, 1.0f);
-    tape->record(out, [=](Tape& t, const Tensor& dout) {
+    tape->record(out, [=](Recording& t, const Tensor& dout) {
       t.context().aside(Lane::sums, [&] {
         table.pass_on(t, dout);
         positions.pass_on(t, dout);
@@ -240,8 +241,8 @@ Tensor embedding(Context& context, const ops::Lookup& lookup) {
 
 Tensor activation(Context& context, ops::Activation kind, const Tensor& x) {
   const Tensor y = ops::activation(context, kind, x);
-  if (Tape* tape = tape_of(context, x)) {
-    tape->record(y, [=](Tape& t, const Tensor& dy) {
+  if (Recording* tape = tape_of(context, x)) {
+    tape->record(y, [=](Recording& t, const Tensor& dy) {
       t.accumulate(x, ops::activation_gradient(t.context(), kind, x, dy));
     });
   }
@@ -250,8 +251,8 @@ Tensor activation(Context& context, ops::Activation kind, const Tensor& x) {
 
 Tensor gated(Context& context, ops::Activation kind, const Tensor& gate, const Tensor& x) {
   const Tensor y = ops::gated(context, kind, gate, x);
-  if (Tape* tape = tape_of(context, gate, x)) {
-    tape->record(y, [=](Tape& t, const Tensor& dy) {
+  if (Recording* tape = tape_of(context, gate, x)) {
+    tape->record(y, [=](Recording& t, const Tensor& dy) {
       const ops::GatedGradients gradients = ops::gated_gradients(t.context(), kind, gate, x, dy);
       t.accumulate(gate, gradients.dgate);
       t.accumulate(x, gradients.dx);
@@ -263,9 +264,9 @@ Tensor gated(Context& context, ops::Activation kind, const Tensor& gate, const T
 Tensor dropout(Context& context, const ops::DropoutKey& key, const Tensor& x) {
   if (key.probability == 0.0f) return x;
   const ops::Dropped dropped = ops::dropout(context, key, x);
-  if (Tape* tape = tape_of(context, x)) {
+  if (Recording* tape = tape_of(context, x)) {
     tape->record(dropped.y, [=, probability = key.probability, kept = dropped.kept](
-                                Tape& t, const Tensor& dy) {
+                                Recording& t, const Tensor& dy) {
       t.accumulate(x, ops::dropout_gradient(t.context(), probability, kept, dy));
     });
   }
@@ -275,8 +276,8 @@ Tensor dropout(Context& context, const ops::DropoutKey& key, const Tensor& x) {
 Tensor rotary(Context& context, const Tensor& x, const Mirrored<int32_t>& positions,
               const Tensor& table) {
   const Tensor y = ops::rotary(context, ops::Turn::forwards, x, positions, table);
-  if (Tape* tape = tape_of(context, x)) {
-    tape->record(y, [=](Tape& t, const Tensor& dy) {
+  if (Recording* tape = tape_of(context, x)) {
+    tape->record(y, [=](Recording& t, const Tensor& dy) {
       t.accumulate(x, ops::rotary(t.context(), ops::Turn::backwards, dy.reshaped(x.shape()),
                                   positions, table));
     });
@@ -288,8 +289,8 @@ Tensor relative_bias(Context& context, const Tensor& weight, std::span<const int
   const Tensor bias(context.arena, {weight.shape()[1], static_cast<int64_t>(bucket_of.size())},
                     weight.dtype());
   ops::relative_bias(context, weight, bucket_of, bias);
-  if (Tape* tape = tape_of(context, weight)) {
-    tape->record(bias, [=, buckets = weight.shape()[0]](Tape& t, const Tensor& dbias) {
+  if (Recording* tape = tape_of(context, weight)) {
+    tape->record(bias, [=, buckets = weight.shape()[0]](Recording& t, const Tensor& dbias) {
       t.accumulate(weight, ops::relative_bias_gradient(t.context(), dbias, bucket_of, buckets));
     });
   }
@@ -299,8 +300,8 @@ Tensor relative_bias(Context& context, const Tensor& weight, std::span<const int
 Tensor attention(Context& context, const Tensor& q, const Tensor& k, const Tensor& v,
                  const ops::AttentionPlan& plan, const ops::AttentionOptions& options) {
   const ops::AttentionResult result = ops::attention(context, q, k, v, plan, options);
-  if (Tape* tape = tape_of(context, q, k, v)) {
-    tape->record(result.out, [=](Tape& t, const Tensor& dout) {
+  if (Recording* tape = tape_of(context, q, k, v)) {
+    tape->record(result.out, [=](Recording& t, const Tensor& dout) {
       const bool learnt = options.bias.defined() && t.tracks(options.bias);
       const ops::AttentionGradients gradients =
           ops::attention_gradients(t.context(), q, k, v, result, dout, plan, options,
@@ -315,13 +316,13 @@ Tensor attention(Context& context, const Tensor& q, const Tensor& k, const Tenso
 }
 
 Tensor projected_loss(Context& context, const Tensor& x, const ops::LinearWeight& output,
-                      const Mirrored<int32_t>& labels, const ops::LossOptions& options) {
-  Tape* tape = tape_of(context, x, output.weight, output.bias);
+                      const Mirrored<int32_t>& labels, const LossOptions& options) {
+  Recording* tape = tape_of(context, x, output.weight, output.bias);
   const ops::LossResult result =
       ops::projected_loss(context, x, output, labels, options,
                           tape != nullptr ? ops::LossGradients::wanted : ops::LossGradients::none);
   if (tape != nullptr) {
-    tape->record(result.loss, [=, weight = &output](Tape& t, const Tensor& dloss) {
+    tape->record(result.loss, [=, weight = &output](Recording& t, const Tensor& dloss) {
       for (const Tensor& gradient : {result.dx, result.dweight, result.dbias}) {
         if (gradient.defined()) ops::scale_by(t.context(), dloss, gradient);
       }

@@ -7,7 +7,7 @@
 
 #include <span>
 
-#include "tril/autograd/tape.h"
+#include "tril/autograd/recording.h"
 #include "tril/ops/attention.h"
 #include "tril/ops/linear.h"
 #include "tril/ops/loss.h"
@@ -58,6 +58,6 @@ Tensor attention(Context& context, const Tensor& q, const Tensor& k, const Tenso
 
 // [1]: the factor times the sum of the rows' losses; `output` must live as long as the tape.
 Tensor projected_loss(Context& context, const Tensor& x, const ops::LinearWeight& output,
-                      const Mirrored<int32_t>& labels, const ops::LossOptions& options);
+                      const Mirrored<int32_t>& labels, const LossOptions& options);
 
 }  // namespace tril::autograd

@@ -1,5 +1,6 @@
 #include "tril/data/corpus.h"
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 

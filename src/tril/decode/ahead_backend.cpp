@@ -8,6 +8,7 @@
 
 #include "tril/decode/device_rows.h"
 #include "tril/decode/log_probs.h"
+#include "tril/models/session_state.h"
 #include "tril/ops/draw.h"
 
 namespace tril {
@@ -115,7 +116,7 @@ class AheadBackend final : public Backend {
 void AheadBackend::join(std::unique_ptr<Sentence>&& sentence) {
   const RequestId id = sentence->id;
   sentence->slots.reserve(1);
-  sentence->slots.push_back(session_.cache.open());
+  sentence->slots.push_back(session_->cache.open());
   joined_.reserve(joined_.size() + 1);
   std::map<RequestId, Seat> made;
   Seat& seat = made[id];
@@ -147,7 +148,7 @@ void AheadBackend::begin_joined() {
     const std::span<const int32_t> wanted = predicted(sentence);
     const bool samples = sentence.search().sample;
     for (int64_t i = 0; i < sentence.width(); ++i) {
-      if (i > 0) sentence.slots.push_back(session_.cache.fork(sentence.slots[0]));
+      if (i > 0) sentence.slots.push_back(session_->cache.fork(sentence.slots[0]));
       rows.push_back(static_cast<int32_t>(seat.first_row + i));
       of_row.push_back(&sentence);
       // Beam search begins with one hypothesis; each sample is one by itself.
@@ -160,7 +161,7 @@ void AheadBackend::begin_joined() {
   }
   ops::begin_beams(session_, beginning, prefix_log_probs, kept_.rows->beams);
   set_table(rows, kept_.rows->beams.table,
-            [&](size_t i) { return session_.cache.entries(of_row[i]->slots[0]); });
+            [&](size_t i) { return session_->cache.entries(of_row[i]->slots[0]); });
   if (!config_.decoder_only()) {
     set_table(rows, kept_.rows->on_device.cross,
               [&](size_t i) { return kept_.encoded.memory().entries(of_row[i]->segment); });
@@ -189,22 +190,22 @@ Tensor AheadBackend::read_prefixes() {
   }
   if (wanted.empty()) return {};
   prefix_tokens_ = static_cast<int64_t>(wanted.size());
-  const Tensor log_probs(session_.arena, {prefix_tokens_});
+  const Tensor log_probs(session_->arena, {prefix_tokens_});
   const Tensor hidden = model_.forward(rows, kept_.encoded.memory(), session_);
   const CheckedOptions& options = *seats_.at(joined_[0]).sentence->options;
   const ops::AllowedByRow any{{&options.at(Stage::goes_on).bits}, {}};
   for (int64_t begin = 0; begin < hidden.rows(); begin += kRowsAtOnce) {
     const int64_t count = std::min(kRowsAtOnce, hidden.rows() - begin);
-    const Arena::Scope scratch(session_.arena);
+    const Arena::Scope scratch(session_->arena);
     const Tensor logits = model_.logits_to_choose(hidden.slice(begin, begin + count), session_);
     const auto some = std::span<const int32_t>(wanted).subspan(static_cast<size_t>(begin),
                                                                static_cast<size_t>(count));
     const auto chosen = ops::choose_tokens(session_, logits, any, 1, Mirrored<int32_t>(some));
-    session_.copy({.from = chosen.wanted.raw(),
-                   .to = log_probs.slice(begin, begin + count).raw(),
-                   .bytes = count * size_of(DType::f32)});
+    session_->copy({.from = chosen.wanted.raw(),
+                    .to = log_probs.slice(begin, begin + count).raw(),
+                    .bytes = count * size_of(DType::f32)});
   }
-  prefix_fetch_ = session_.queue.fetch(log_probs.raw(), prefix_tokens_ * size_of(DType::f32));
+  prefix_fetch_ = session_->queue.fetch(log_probs.raw(), prefix_tokens_ * size_of(DType::f32));
   return log_probs;
 }
 
@@ -239,11 +240,11 @@ bool AheadBackend::enqueue() {
   step.prefixes = std::exchange(prefix_fetch_, std::nullopt);
   step.prefix_tokens = prefix_tokens_;
   const Queue::Delivery delivery =
-      session_.queue.expect(2 * step.rows * step.count * size_of(DType::f32));
+      session_->queue.expect(2 * step.rows * step.count * size_of(DType::f32));
   step.fetch = delivery.number;
   pending_.push_back(step);
   run(step, delivery.to);
-  session_.queue.deliver(delivery.number);
+  session_->queue.deliver(delivery.number);
   return true;
 }
 
@@ -327,16 +328,16 @@ void AheadBackend::add_draws(const Seat& seat, int64_t position) {
 }
 
 void AheadBackend::run(const Step& step, void* deliver_to) {
-  session_.step([&] {
+  session_->step([&] {
     session_.reset();
     forget_rows();
     const Tensor hidden =
         model_.forward(rows_, kept_.encoded.memory(), session_, &kept_.rows->on_device);
     const Tensor logits = model_.logits_to_choose(hidden, session_);
     const ops::ChosenTokens chosen = ops::choose_tokens(session_, logits, allowed_, step.count,
-                                                        session_.mirror<int32_t>(none_wanted_));
+                                                        session_->mirror<int32_t>(none_wanted_));
     if (!draws_.empty()) ops::draw_tokens(session_, logits, allowed_, draws_, chosen);
-    ops::advance_beams(session_, chosen, session_.mirror<int32_t>(rows_.positions), groups_,
+    ops::advance_beams(session_, chosen, session_->mirror<int32_t>(rows_.positions), groups_,
                        kept_.rows->beams, deliver_to);
   });
 }
@@ -346,8 +347,8 @@ void AheadBackend::forget_rows() {
   for (int64_t row = rows_.size() - 1; row >= 0; --row) {
     const auto r = static_cast<size_t>(row);
     const int32_t slot = rows_.slots[r];
-    if (slot >= 0 && session_.cache.length(slot) > rows_.positions[r]) {
-      session_.cache.truncate(slot, rows_.positions[r]);
+    if (slot >= 0 && session_->cache.length(slot) > rows_.positions[r]) {
+      session_->cache.truncate(slot, rows_.positions[r]);
     }
   }
 }
@@ -359,12 +360,12 @@ void AheadBackend::look(std::vector<Leaver>& leavers) {
   pending_.pop_front();
   if (step.prefixes) {
     prefixes_.resize(static_cast<size_t>(step.prefix_tokens));
-    session_.queue.fetched(*step.prefixes, prefixes_.data(),
-                           step.prefix_tokens * size_of(DType::f32));
+    session_->queue.fetched(*step.prefixes, prefixes_.data(),
+                            step.prefix_tokens * size_of(DType::f32));
   }
   const int64_t numbers = 2 * step.rows * step.count;
   found_.resize(static_cast<size_t>(numbers));
-  session_.queue.fetched(step.fetch, found_.data(), numbers * size_of(DType::f32));
+  session_->queue.fetched(step.fetch, found_.data(), numbers * size_of(DType::f32));
   for (const RequestId id : step.requests) {
     Seat& seat = seats_.at(id);
     try {
@@ -442,14 +443,14 @@ void AheadBackend::drop_from_steps(RequestId id) {
 }
 
 void AheadBackend::forget(const Step& step) {
-  session_.queue.forget(step.fetch);
-  if (step.prefixes) session_.queue.forget(*step.prefixes);
+  session_->queue.forget(step.fetch);
+  if (step.prefixes) session_->queue.forget(*step.prefixes);
 }
 
 std::unique_ptr<Sentence> AheadBackend::remove_any() {
   for (const Step& step : pending_) forget(step);
   pending_.clear();
-  if (prefix_fetch_) session_.queue.forget(*std::exchange(prefix_fetch_, std::nullopt));
+  if (prefix_fetch_) session_->queue.forget(*std::exchange(prefix_fetch_, std::nullopt));
   joined_.clear();
   row_map_ = {};
   if (seats_.empty()) return nullptr;
@@ -464,13 +465,13 @@ std::unique_ptr<Sentence> AheadBackend::remove_any() {
 std::shared_ptr<KeptForEngine> KeptForEngine::take(Session& session,
                                                    const TransformerConfig& config) {
   auto kept =
-      std::static_pointer_cast<KeptForEngine>(std::exchange(session.kept_for_engine, nullptr));
+      std::static_pointer_cast<KeptForEngine>(std::exchange(session->kept_for_engine, nullptr));
   if (kept != nullptr && kept->of == config) return kept;
   return std::make_shared<KeptForEngine>(config);
 }
 
 void KeptForEngine::give_back(std::shared_ptr<KeptForEngine> kept, Session& session) {
-  session.kept_for_engine = std::move(kept);
+  session->kept_for_engine = std::move(kept);
 }
 
 bool can_choose_tokens(const Device& device) { return device != Device::cpu; }

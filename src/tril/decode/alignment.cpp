@@ -3,9 +3,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tril/base/error.h"
 #include "tril/base/math.h"
 #include "tril/base/rounding.h"
 #include "tril/decode/tokens.h"
+#include "tril/models/observer.h"
+#include "tril/models/session.h"
+#include "tril/models/session_state.h"
+#include "tril/models/transformer.h"
+#include "tril/tensor/tensor.h"
 
 namespace tril {
 namespace {
@@ -14,10 +20,10 @@ namespace {
 class CrossAttentionObserver : public Observer {
  public:
   CrossAttentionObserver(Session& session, int64_t layer)
-      : session_(session), before_(session.observer), layer_(layer) {
-    session.observer = this;
+      : session_(session), before_(session->observer), layer_(layer) {
+    session->observer = this;
   }
-  ~CrossAttentionObserver() override { session_.observer = before_; }
+  ~CrossAttentionObserver() override { session_->observer = before_; }
   CrossAttentionObserver(const CrossAttentionObserver&) = delete;
   CrossAttentionObserver& operator=(const CrossAttentionObserver&) = delete;
 
@@ -76,7 +82,7 @@ Alignment align(const Transformer& model, std::span<const int32_t> source,
   const TransformerConfig& c = model.config();
   require(!c.decoder_only(), ErrorCode::unsupported,
           "align: a decoder-only model has no cross-attention");
-  require(session.tape == nullptr, ErrorCode::invalid_argument,
+  require(session->tape == nullptr, ErrorCode::invalid_argument,
           "align: a tape is recording on the session");
   require(options.layer >= -1 && options.layer < c.decoder_layers, ErrorCode::invalid_argument,
           "align: layer ", options.layer, " of a decoder of ", c.decoder_layers);
@@ -96,17 +102,17 @@ Alignment align(const Transformer& model, std::span<const int32_t> source,
   Rows source_rows, target_rows;
   source_rows.add_sequence(source, {.slot = 0});
   const Memory memory = model.encode(source_rows, session);
-  const int32_t slot = session.cache.open();
+  const int32_t slot = session->cache.open();
   try {
     target_rows.add(options.start, {.slot = slot, .segment = 0});
     target_rows.add_sequence(target.first(target.size() - 1),
                              {.slot = slot, .segment = 0, .first = 1});
     model.forward(target_rows, memory, session);
   } catch (...) {
-    session.cache.release(slot);
+    session->cache.release(slot);
     throw;
   }
-  session.cache.release(slot);
+  session->cache.release(slot);
 
   const OnHost queries_here(seen.queries), keys_here(seen.keys);
   const float* queries = queries_here.data();

@@ -11,9 +11,10 @@
 #include <span>
 #include <vector>
 
-#include "tril/models/transformer.h"
-
 namespace tril {
+
+class Session;
+class Transformer;
 
 struct AlignmentOptions {
   int32_t start = 2;   // what a target begins with
@@ -34,7 +35,7 @@ struct Alignment {
 
 // Computed in one parallel pass. The target is used as given, with END only where it is included;
 // it may be empty. Raises `unsupported` for a decoder-only model, `invalid_argument` for a layer or
-// tokens the model does not have. Resets the session, and releases what it took of its cache.
+// tokens the model does not have. Resets the session, and closes the slots it opened.
 Alignment align(const Transformer& model, std::span<const int32_t> source,
                 std::span<const int32_t> target, const AlignmentOptions& options, Session& session);
 

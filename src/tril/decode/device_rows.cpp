@@ -1,5 +1,7 @@
 #include "tril/decode/device_rows.h"
 
+#include "tril/ops/key_value_store.h"
+
 namespace tril {
 namespace {
 

@@ -12,6 +12,7 @@
 #include "tril/decode/ahead_backend.h"
 #include "tril/decode/host_backend.h"
 #include "tril/decode/intake.h"
+#include "tril/models/session_state.h"
 
 namespace tril {
 namespace {
@@ -160,7 +161,7 @@ struct Engine::State {
 
   Backend& backend_for(const Sentence& sentence) {
     const bool goes_ahead =
-        ahead != nullptr && session.observer == nullptr && can_go_ahead(sentence.search());
+        ahead != nullptr && session->observer == nullptr && can_go_ahead(sentence.search());
     return goes_ahead ? *ahead : static_cast<Backend&>(host);
   }
 
@@ -395,7 +396,7 @@ struct Engine::State {
 };
 
 Engine::Engine(const Transformer& model, EngineOptions options, Session& session) {
-  require(session.tape == nullptr, ErrorCode::invalid_argument,
+  require(session->tape == nullptr, ErrorCode::invalid_argument,
           "search: a tape is recording on the session");
   require(options.slots >= 1, ErrorCode::invalid_argument, "search: slots must be at least 1, got ",
           options.slots);
@@ -447,7 +448,7 @@ int64_t Engine::cancel(std::span<const RequestId> ids) {
 bool Engine::step() {
   State& s = *state_;
   const StandardRounding rounding;
-  require(s.session.tape == nullptr, ErrorCode::invalid_argument,
+  require(s.session->tape == nullptr, ErrorCode::invalid_argument,
           "search: a tape is recording on the session");
   s.tell_steps();  // left over when a callback threw
   s.expire();

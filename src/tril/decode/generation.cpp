@@ -1,10 +1,12 @@
 #include "tril/decode/generation.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <set>
 #include <span>
 
+#include "tril/decode/search.h"
 #include "tril/io/json.h"
 
 namespace tril {

@@ -22,9 +22,11 @@
 #include <string_view>
 #include <vector>
 
-#include "tril/decode/search.h"
+#include "tril/decode/search_rule.h"
 
 namespace tril {
+
+struct SearchOptions;  // decode/search.h
 
 // The fields of SearchRule, each named or not.
 struct SearchSettings {

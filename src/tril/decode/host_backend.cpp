@@ -4,6 +4,7 @@
 
 #include "tril/decode/ahead_backend.h"
 #include "tril/decode/log_probs.h"
+#include "tril/models/session_state.h"
 
 namespace tril {
 namespace {
@@ -23,7 +24,7 @@ HostBackend::~HostBackend() {
 void HostBackend::join(std::unique_ptr<Sentence>&& sentence) {
   if (sentence->search().shortlist) choose_shortlist(*sentence);
   sentence->slots.reserve(1);
-  sentence->slots.push_back(session_.cache.open());
+  sentence->slots.push_back(session_->cache.open());
   active_.try_emplace(sentence->id, std::move(sentence));
 }
 
@@ -175,7 +176,7 @@ void HostBackend::make_room() {
     needs_logits = needs_logits || (search.repetition_penalty != 1.0 && search.beam == 1);
   }
   const auto vocab = static_cast<size_t>(model_.config().target_vocab);
-  const auto threads = static_cast<size_t>(session_.parallel.threads());
+  const auto threads = static_cast<size_t>(session_->parallel.threads());
   if (draws) {
     draw_sets_.resize(threads);
     for (DrawSet& set : draw_sets_) {
@@ -328,11 +329,11 @@ void HostBackend::move_slots(Sentence& sentence) {
   }
   for (size_t i = 0; i < alive.size(); ++i) {
     if (next_slots_[i] >= 0) continue;
-    next_slots_[i] = session_.cache.fork(slots[alive[i].parent]);
+    next_slots_[i] = session_->cache.fork(slots[alive[i].parent]);
     slots.push_back(next_slots_[i]);
   }
   for (size_t i = 0; i < inherited_.size(); ++i) {
-    if (!inherited_[i]) session_.cache.release(slots[i]);
+    if (!inherited_[i]) session_->cache.release(slots[i]);
   }
   std::swap(slots, next_slots_);
 }

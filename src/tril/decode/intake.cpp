@@ -2,6 +2,9 @@
 
 #include <bit>
 #include <limits>
+#include <new>
+
+#include "tril/models/session_state.h"
 
 namespace tril {
 namespace {
@@ -181,7 +184,7 @@ void Intake::encode(int64_t slots) {
     // Few different sizes, so that steps repeat and are kept as CUDA graphs.
     if (session_.device() != Device::cpu) source.add_filler(padding_of(source.size()));
     segments.clear();
-    session_.step([&] {
+    session_->step([&] {
       session_.reset();
       for (const int32_t segment : segments) encoded_.release(segment);  // those of a walk
       segments = encoded_.add(model_, source, session_);

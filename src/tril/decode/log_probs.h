@@ -7,7 +7,10 @@
 #include <span>
 #include <vector>
 
+#include "tril/models/session_state.h"
 #include "tril/models/transformer.h"
+#include "tril/ops/loss.h"
+#include "tril/tensor/arena.h"
 
 namespace tril {
 
@@ -34,8 +37,8 @@ void each_log_probs(const Transformer& model, const Tensor& hidden, Session& ses
                     std::span<LargestLogit> largest = {}) {
   for (int64_t begin = 0; begin < hidden.rows(); begin += kRowsAtOnce) {
     const int64_t end = std::min(begin + kRowsAtOnce, hidden.rows());
-    const Arena::Scope scratch(session.arena);
-    const Arena::Scope host_scratch(session.host);
+    const Arena::Scope scratch(session->arena);
+    const Arena::Scope host_scratch(session->host);
     const Tensor logits = model.logits(hidden.slice(begin, end), session);
     if (!largest.empty()) {
       const OnHost values(logits);
@@ -69,14 +72,14 @@ void each_log_probs(const Transformer& model, const Tensor& hidden, std::span<co
           {std::max(begin, use.begin) - begin, std::min(end, use.end) - begin, use.part});
       if (use.end > end) break;  // continues in the next rows
     }
-    const Arena::Scope scratch(session.arena);
-    const Arena::Scope host_scratch(session.host);
+    const Arena::Scope scratch(session->arena);
+    const Arena::Scope host_scratch(session->host);
     for (const Tensor& logits : model.logits(hidden.slice(begin, end), slices, session)) {
       for (int64_t row = 0; row < logits.rows(); ++row) {
         rows_logits.push_back(logits.slice(row, row + 1));
       }
     }
-    session.parallel(end - begin, [&](int64_t row, int worker) {
+    session->parallel(end - begin, [&](int64_t row, int worker) {
       const Tensor& log_probs = rows_logits[static_cast<size_t>(row)];
       const std::span<const float> values(log_probs.data(),
                                           static_cast<size_t>(log_probs.columns()));

@@ -8,13 +8,16 @@
 #include "tril/decode/encoded.h"
 #include "tril/decode/log_probs.h"
 #include "tril/decode/tokens.h"
+#include "tril/models/output_part.h"
+#include "tril/models/session_state.h"
+#include "tril/nn/cache.h"
 
 namespace tril {
 namespace {
 
 void check_options(const ScoreOptions& options, const TransformerConfig& config,
                    const Session& session) {
-  require(session.tape == nullptr, ErrorCode::invalid_argument,
+  require(session->tape == nullptr, ErrorCode::invalid_argument,
           "score: a tape is recording on the session");
   if (options.start) TokenCheck{"score", config}.special("start", *options.start);
   require(options.start || config.decoder_only(), ErrorCode::invalid_argument,
@@ -105,7 +108,7 @@ std::vector<ScoreResult> score_batch(const Transformer& model, const ScoreOption
   }
   std::vector<int32_t> segments(batch.size(), -1);
   if (!decoder_only) segments = encoded.add(model, source, session);
-  Slots slots(session.cache);
+  Slots slots(session->cache);
   std::vector<int32_t> wanted;                 // by row: the token whose log-probability it gives
   const size_t given = options.start ? 0 : 1;  // tokens of a target that no row predicts
   for (size_t i = 0; i < batch.size(); ++i) {

@@ -8,6 +8,7 @@
 #include "tril/base/caught.h"
 #include "tril/decode/ahead_backend.h"
 #include "tril/decode/tokens.h"
+#include "tril/models/session_state.h"
 
 namespace tril {
 namespace {
@@ -131,7 +132,7 @@ void check_request(const SearchRequest& r, const SearchOptions& o, const Transfo
 }
 
 void release_slots(Sentence& sentence, Session& session) {
-  for (const int32_t slot : sentence.slots) session.cache.release(slot);
+  for (const int32_t slot : sentence.slots) session->cache.release(slot);
   sentence.slots.clear();
 }
 

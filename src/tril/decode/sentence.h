@@ -10,6 +10,7 @@
 
 #include "tril/decode/engine.h"
 #include "tril/decode/hypotheses.h"
+#include "tril/models/output_part.h"
 #include "tril/ops/choice.h"
 
 namespace tril {

@@ -6,6 +6,7 @@
 #include "tril/base/error.h"
 #include "tril/io/atomic_file.h"
 #include "tril/io/safetensors.h"
+#include "tril/models/config.h"
 #include "tril/models/folder.h"
 
 namespace tril {

@@ -12,15 +12,16 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "tril/models/config.h"
+#include "tril/base/shared.h"
 
 namespace tril {
+
+struct TransformerConfig;  // models/config.h
 
 // The contents of a shortlist. Tokens may come in any order, and twice.
 struct ShortlistTable {
@@ -60,8 +61,8 @@ class Shortlist {
 
  private:
   struct State;
-  explicit Shortlist(std::shared_ptr<const State> state) : state_(std::move(state)) {}
-  std::shared_ptr<const State> state_;
+  explicit Shortlist(const Shared<const State>& state) : state_(state) {}
+  Shared<const State> state_;
 };
 
 }  // namespace tril

@@ -9,6 +9,7 @@
 #include "tril/base/math.h"
 #include "tril/base/rounding.h"
 #include "tril/explain/passes.h"
+#include "tril/models/session_state.h"
 #include "tril/translate/words.h"
 
 namespace tril {
@@ -380,15 +381,15 @@ void check_options(const ExplainOptions& o, const Translator& translator) {
 }
 
 // Runs the three passes and computes everything derived from them.
-void run_passes(const Transformer& model, const ExplainOptions& options, Explanation& e,
-                Session& session) {
+void run_passes(const Transformer& model, const ExplainOptions& options, const TestHooks& hooks,
+                Explanation& e, Session& session) {
   std::vector<int32_t> fed;
   for (const ExplainedStep& step : e.steps) fed.push_back(step.fed);
   const PassTokens tokens{e.source, fed};
   PassRecord stepwise = stepwise_pass(model, tokens, session);
-  session.hooks = options.hooks;
+  session->hooks = hooks;
   PassRecord parallel = training_pass(model, tokens, Masking::causal, session);
-  session.hooks = {};
+  session->hooks = {};
   const PassRecord leaked = training_pass(model, tokens, Masking::none, session);
   check_finite(stepwise);
   check_finite(parallel);
@@ -422,7 +423,7 @@ void run_passes(const Transformer& model, const ExplainOptions& options, Explana
 }  // namespace
 
 Explanation explain(const Translator& translator, std::string_view sentence,
-                    const ExplainOptions& options) {
+                    const ExplainOptions& options, const TestHooks& hooks) {
   const StandardRounding rounding;
   const Transformer& model = translator.model();
   const Tokenizer& tokenizer = translator.tokenizer();
@@ -449,15 +450,20 @@ Explanation explain(const Translator& translator, std::string_view sentence,
   e.target_given = options.target.has_value();
   e.target_text = tokenizer.decode(target);
   lay_out_steps(target, e.config.decoder_layers, e);
-  run_passes(model, options, e, session);
+  run_passes(model, options, hooks, e, session);
   add_greedy(translator, options, read, e, session);
   add_vocabulary(tokenizer, e);
   if (options.target) {
     ExplainOptions by_itself = options;
     by_itself.target.reset();
-    e.own = std::make_shared<const Explanation>(explain(translator, sentence, by_itself));
+    e.own = std::make_shared<const Explanation>(explain(translator, sentence, by_itself, hooks));
   }
   return e;
+}
+
+std::string explain_page(const Translator& translator, std::string_view sentence,
+                         const ExplainOptions& options) {
+  return explain_page(explain(translator, sentence, options));
 }
 
 }  // namespace tril

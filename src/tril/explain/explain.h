@@ -19,26 +19,13 @@
 #include <string_view>
 #include <vector>
 
+#include "tril/base/interval.h"
 #include "tril/decode/search.h"
+#include "tril/explain/page.h"
+#include "tril/tensor/context.h"
 #include "tril/translate/translator.h"
 
 namespace tril {
-
-// With more tokens than this on one side the picture is unreadable.
-constexpr int64_t kMaxExplainedTokens = 128;
-
-struct ExplainOptions {
-  // How the model searches, over its own settings (TranslateOptions). max_tokens 0: as many as can
-  // be shown; a decoder-only model then continues its text by at most 24.
-  SearchSettings search{};
-  LanguagePair languages{};  // as in TranslateOptions
-  // The text that the training pass reads; absent: what the model itself wrote. Encoder–decoders
-  // only.
-  std::optional<std::string> target{};
-  int64_t candidates = 8;  // next tokens kept for each position
-  int threads = 0;         // 0: all cores
-  TestHooks hooks{};       // deliberate faults of the training pass, for tests
-};
 
 // One attention of one layer, as the library computed it. Rows and keys count from 0.
 struct AttentionRecord {
@@ -179,8 +166,9 @@ struct Explanation {
 // not UTF-8 or has more tokens than the model takes or a page can show (a word of 300 letters is
 // fine while its tokens are few enough), and for a target without an encoder; `bad_format` when the
 // model computes numbers that are not finite.
+// `hooks`: deliberate faults of the training pass, for tests.
 Explanation explain(const Translator& translator, std::string_view sentence,
-                    const ExplainOptions& options = {});
+                    const ExplainOptions& options = {}, const TestHooks& hooks = {});
 
 // One self-contained HTML page: script, style and numbers inside, no requests. The same explanation
 // gives the same bytes. Raises `invalid_argument` when it would be too large.

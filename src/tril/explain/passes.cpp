@@ -5,7 +5,10 @@
 #include <cstring>
 #include <limits>
 
+#include "tril/autograd/tape.h"
 #include "tril/kernels/reference/attention.h"
+#include "tril/models/observer.h"
+#include "tril/models/session_state.h"
 #include "tril/ops/attention_bound.h"
 
 namespace tril {
@@ -26,9 +29,9 @@ class Recorder : public Observer {
     record.attention.cross.resize(
         static_cast<size_t>(config.decoder_only() ? 0 : config.decoder_layers));
     record.layer_outputs.resize(static_cast<size_t>(config.decoder_layers));
-    session.observer = this;
+    session->observer = this;
   }
-  ~Recorder() override { session_.observer = nullptr; }
+  ~Recorder() override { session_->observer = nullptr; }
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
@@ -183,7 +186,7 @@ PassRecord training_pass(const Transformer& model, const PassTokens& tokens, Mas
   session.reset();
   Recorder recorder(session, model.config());
   recorder.keeps_stages = true;
-  session.masking = masking;
+  session->masking = masking;
   {
     Tape tape(session);
     const Memory memory = encode(model, tokens.source, session);
@@ -191,7 +194,7 @@ PassRecord training_pass(const Transformer& model, const PassTokens& tokens, Mas
     rows.add_sequence(tokens.fed, {.slot = 0, .segment = segment_of(model)});
     append(recorder.record.logits, model.logits(model.forward(rows, memory, session), session));
   }
-  session.masking = Masking::causal;
+  session->masking = Masking::causal;
   return std::move(recorder.record);
 }
 
@@ -199,7 +202,7 @@ PassRecord stepwise_pass(const Transformer& model, const PassTokens& tokens, Ses
   session.reset();
   Recorder recorder(session, model.config());
   const Memory memory = encode(model, tokens.source, session);
-  const int32_t slot = session.cache.open();
+  const int32_t slot = session->cache.open();
   for (size_t position = 0; position < tokens.fed.size(); ++position) {
     session.reset();
     Rows row;
@@ -207,7 +210,7 @@ PassRecord stepwise_pass(const Transformer& model, const PassTokens& tokens, Ses
             {.slot = slot, .segment = segment_of(model), .first = static_cast<int32_t>(position)});
     append(recorder.record.logits, model.logits(model.forward(row, memory, session), session));
   }
-  session.cache.release(slot);
+  session->cache.release(slot);
   return std::move(recorder.record);
 }
 

@@ -26,6 +26,7 @@
 
 #include "tril/base/checksum.h"
 #include "tril/io/stored_type.h"
+#include "tril/tensor/arena.h"
 #include "tril/tensor/tensor.h"
 
 namespace tril {

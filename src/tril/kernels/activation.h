@@ -26,20 +26,13 @@
 
 #include <cstdint>
 
+#include "tril/base/layer_types.h"
 #include "tril/base/parallel.h"
-#include "tril/base/words.h"
 
 namespace tril {
-
 namespace kernels {
-enum class Activation { relu, gelu, silu, gelu_tanh };
-}
-template <>
-struct Words<kernels::Activation> {
-  static constexpr std::string_view kList[] = {"relu", "gelu", "silu", "gelu-tanh"};
-};
 
-namespace kernels {
+using Activation = ActivationType;
 
 void activation_forward(const Parallel& parallel, Activation kind, int64_t size, const float* x,
                         float* y);

@@ -12,20 +12,13 @@
 
 #include <cstdint>
 
+#include "tril/base/layer_types.h"
 #include "tril/base/parallel.h"
-#include "tril/base/words.h"
 
 namespace tril {
-
 namespace kernels {
-enum class NormKind { layer, rms };
-}
-template <>
-struct Words<kernels::NormKind> {
-  static constexpr std::string_view kList[] = {"layer", "rms"};
-};
 
-namespace kernels {
+using NormKind = NormType;
 
 struct Norm {
   NormKind kind = NormKind::layer;

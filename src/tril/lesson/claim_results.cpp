@@ -2,6 +2,8 @@
 
 #include "tril/lesson/demo.h"
 #include "tril/lesson/learn_phrasebook.h"
+#include "tril/models/session_state.h"
+#include "tril/prove/hooked.h"
 
 namespace tril {
 namespace {
@@ -192,17 +194,17 @@ const TasksLesson& ClaimLab::Results::tasks() {
 const ProofReport& ClaimLab::Results::proof() {
   return once(proof_, [&] {
     const Tokenizer& tokenizer = translator().tokenizer();
-    return prove(translator().model(), pairs_of(lesson_sentences(), tokenizer),
-                 {.threads = options.threads,
-                  .masking = options.masking,
-                  .end = tokenizer.end(),
-                  .forbidden = tokenizer.unwritable(),
-                  .sequential = {{1, 4}, {1, 16}},
-                  // The claims ask whether the proof holds, not for how many lengths.
-                  .every_length = 2,
-                  .one_length = 8,
-                  .hooks = options.hooks,
-                  .progress = options.progress});
+    return prove_hooked(translator().model(), pairs_of(lesson_sentences(), tokenizer),
+                        {.threads = options.threads,
+                         .masking = options.masking,
+                         .end = tokenizer.end(),
+                         .forbidden = tokenizer.unwritable(),
+                         .sequential = {{1, 4}, {1, 16}},
+                         // The claims ask whether the proof holds, not for how many lengths.
+                         .every_length = 2,
+                         .one_length = 8,
+                         .progress = options.progress},
+                        options.hooks);
   });
 }
 
@@ -211,7 +213,7 @@ const std::vector<std::vector<std::string>>& ClaimLab::Results::sublayers() {
     const Transformer& model = translator().model();
     Session session(model, options.threads);
     SublayerObserver observer(model.config().decoder_layers);
-    session.observer = &observer;
+    session->observer = &observer;
     const auto pairs = pairs_of(lesson_sentences(), translator().tokenizer());
     Tape tape(session);
     const Memory memory = encode_pairs(model, std::span(pairs).first(1), session);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tril/lesson/demo.h"
+#include "tril/models/session_state.h"
 #include "tril/train/learn.h"
 
 namespace tril {
@@ -35,7 +36,7 @@ Translator learn_phrasebook(const Phrasebook& phrasebook, const PhrasebookRun& r
   config.source_vocab = config.target_vocab = tokenizer.vocab();
   Transformer model(config.completed(), run.seed);
   Session session(model, run.threads);
-  session.observer = run.observer;
+  session->observer = run.observer;
   const int64_t rows = demo.batch_tokens;
   BatchStream stream(corpus, tokenizer,
                      {.source_rows = balanced_source_rows(corpus, rows, demo.max_tokens),

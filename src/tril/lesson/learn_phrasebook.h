@@ -7,6 +7,7 @@
 
 #include "tril/data/batches.h"
 #include "tril/lesson/phrasebook.h"
+#include "tril/models/observer.h"
 #include "tril/models/session.h"
 #include "tril/translate/translator.h"
 

@@ -8,6 +8,8 @@
 
 #include "tril/decode/search.h"
 #include "tril/lesson/word_list.h"
+#include "tril/models/observer.h"
+#include "tril/models/session_state.h"
 #include "tril/text/unicode.h"
 #include "tril/train/learn.h"
 
@@ -174,9 +176,9 @@ std::vector<std::vector<std::vector<float>>> look_at_encoder(
   BankObserver observer(Stack::encoder);
   const Rows source = rows_of(words, sentences, observer);
   session.reset();
-  session.observer = &observer;
+  session->observer = &observer;
   model.encode(source, session);
-  session.observer = nullptr;
+  session->observer = nullptr;
   return std::move(observer.layers);
 }
 
@@ -210,18 +212,18 @@ void look_at_later_words(ContextLesson& lesson, const Transformer& model, const 
 
   session.reset();
   const Transformer twin = as_decoder(model, session);
-  Session own(twin, session.parallel.threads());
+  Session own(twin, session->parallel.threads());
   const auto run = [&](Masking masking) {
     BankObserver observer(Stack::decoder);
     const Rows rows = rows_of(words, lesson.told_later, observer);
     own.reset();
-    own.masking = masking;
-    own.observer = &observer;
+    own->masking = masking;
+    own->observer = &observer;
     {
       Tape tape(own);
       twin.forward(rows, {}, own);
     }
-    own.observer = nullptr;
+    own->observer = nullptr;
     return std::move(observer.layers.back());
   };
   lesson.twin_is_encoder = std::ranges::equal(run(Masking::none), open, same_bits);

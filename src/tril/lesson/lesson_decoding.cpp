@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <map>
 
+#include "tril/decode/search.h"
 #include "tril/lesson/writable.h"
+#include "tril/models/session_state.h"
+#include "tril/nn/cache.h"
 #include "tril/prove/bits.h"
 #include "tril/prove/pairs.h"
 
@@ -107,8 +110,8 @@ class Decoder {
         writable_(tokenizer),
         session_(model, options.threads),
         most_tokens_(options.max_tokens) {
-    session_.hooks = options.hooks;
-    session_.observer = &watcher_;
+    session_->hooks = options.hooks;
+    session_->observer = &watcher_;
   }
 
   void begin(const Tokens& source) {
@@ -123,7 +126,7 @@ class Decoder {
 
   // With a cache, one token per call: writes, or reads `given` (START and tokens) if there is one.
   void decode_cached(Decoded& to, const Tokens* given = nullptr) {
-    const Slot slot(session_.cache);
+    const Slot slot(session_->cache);
     to.read = {tokenizer_.start()};
     for (;;) {
       const Tokens next = call({&to.read.back(), 1}, slot.number, to.read.size() - 1);
@@ -140,7 +143,7 @@ class Decoder {
   // Reads these tokens from START on, and chooses the next.
   int32_t recompute(std::span<const int32_t> read, Masking masking) {
     const MaskingScope scope(session_, masking);
-    const Slot slot(session_.cache);
+    const Slot slot(session_->cache);
     const int32_t next = call(read, slot.number, 0).back();
     last_row_ = std::span(watcher_.logits).last(static_cast<size_t>(model_.config().target_vocab));
     return next;
@@ -162,7 +165,7 @@ class Decoder {
   void guess_and_check(const Guesser& guesser, const Decoded& right, Masking masking,
                        GuessRun& run) {
     const MaskingScope scope(session_, masking);
-    const Slot slot(session_.cache);
+    const Slot slot(session_->cache);
     const auto vocab = static_cast<size_t>(model_.config().target_vocab);
     Tokens read = {tokenizer_.start()};
     Tokens chosen;
@@ -185,7 +188,7 @@ class Decoder {
         if (is_done(chosen)) break;
       }
       // Keys and values of wrong guesses are removed; the newest token's come with the next call.
-      session_.cache.truncate(slot.number, static_cast<int32_t>(read.size() - 1));
+      session_->cache.truncate(slot.number, static_cast<int32_t>(read.size() - 1));
     }
     run.way.translations_differing += chosen == right.chosen ? 0 : 1;
   }

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "tril/lesson/phrasebook.h"
+#include "tril/tensor/context.h"
 #include "tril/translate/translator.h"
 
 namespace tril {

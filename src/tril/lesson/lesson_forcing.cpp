@@ -8,6 +8,7 @@
 #include "tril/lesson/demo.h"
 #include "tril/lesson/learn_phrasebook.h"
 #include "tril/lesson/writable.h"
+#include "tril/models/session_state.h"
 #include "tril/prove/pairs.h"
 #include "tril/train/evaluation.h"
 
@@ -35,10 +36,10 @@ class TokenByToken {
       if (rows.positions[row] == 0) targets_.push_back({.begin = row});
       ++targets_.back().length;
     }
-    for (Target& target : targets_) target.slot = session.cache.open();
+    for (Target& target : targets_) target.slot = session->cache.open();
   }
   ~TokenByToken() {
-    for (const Target& target : targets_) session_.cache.release(target.slot);
+    for (const Target& target : targets_) session_->cache.release(target.slot);
   }
   TokenByToken(const TokenByToken&) = delete;
   TokenByToken& operator=(const TokenByToken&) = delete;
@@ -216,8 +217,8 @@ ForcingRun run_once(const Phrasebook& phrasebook, Feeding feeding, Masking maski
   run.loss_forced = inference.loss;
   run.exact = inference.exact;
   run.bleu = inference.bleu;
-  session.masking = masking;
-  session.hooks = options.hooks;
+  session->masking = masking;
+  session->hooks = options.hooks;
   compare(translator, phrasebook.held_out, session, run);
   return run;
 }

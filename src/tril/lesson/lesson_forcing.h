@@ -24,6 +24,7 @@
 
 #include "tril/base/words.h"
 #include "tril/models/session.h"
+#include "tril/tensor/context.h"
 
 namespace tril {
 

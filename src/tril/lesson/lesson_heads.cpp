@@ -10,6 +10,7 @@
 #include "tril/data/lexicon.h"
 #include "tril/lesson/demo.h"
 #include "tril/lesson/learn_phrasebook.h"
+#include "tril/models/session_state.h"
 #include "tril/ops/attention.h"
 #include "tril/ops/attention_bound.h"
 #include "tril/train/evaluation.h"
@@ -271,7 +272,7 @@ class Looker {
         start_(translator.tokenizer().start()),
         lesson_(lesson),
         session_(model_, options.threads) {
-    session_.hooks = options.hooks;
+    session_->hooks = options.hooks;
     const TransformerConfig& c = model_.config();
     for (const AttentionKind kind :
          {AttentionKind::encoder, AttentionKind::decoder, AttentionKind::cross}) {

@@ -20,6 +20,7 @@
 
 #include "tril/base/words.h"
 #include "tril/lesson/phrasebook.h"
+#include "tril/tensor/context.h"
 #include "tril/translate/translator.h"
 
 namespace tril {

@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "tril/data/batches.h"
+#include "tril/decode/search.h"
 #include "tril/lesson/demo.h"
 #include "tril/lesson/learn_phrasebook.h"
+#include "tril/models/session_state.h"
 #include "tril/train/evaluation.h"
 
 namespace tril {
@@ -108,7 +110,7 @@ LeakageRun run_once(const Phrasebook& phrasebook, Masking masking, const Leakage
 
   Session session(translator.model(), options.threads);
   const auto look = [&](const std::vector<PhrasePair>& phrases, Masking with) {
-    session.masking = with;
+    session->masking = with;
     return evaluate(translator.model(), translator.tokenizer(), corpus_of(phrases), {}, session);
   };
   const Evaluation trained = look(phrasebook.held_out, masking);

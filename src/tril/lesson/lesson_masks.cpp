@@ -4,7 +4,10 @@
 #include <cmath>
 #include <limits>
 
+#include "tril/autograd/tape.h"
 #include "tril/base/math.h"
+#include "tril/models/observer.h"
+#include "tril/models/session_state.h"
 #include "tril/models/transformer.h"
 #include "tril/ops/attention.h"
 
@@ -209,7 +212,7 @@ std::vector<MaskInUse> masks_in_use() {
   MaskObserver observer;
   observer.source_words = 3;
   observer.target_words = 4;
-  session.observer = &observer;
+  session->observer = &observer;
   Rows source, target;
   source.add_sequence(std::vector<int32_t>{1, 2, 3}, {.slot = 0});
   target.add_sequence(std::vector<int32_t>{4, 5, 6, 7}, {.slot = 0, .segment = 0});

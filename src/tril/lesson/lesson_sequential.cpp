@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "tril/autograd/tape.h"
+#include "tril/models/session_state.h"
+
 namespace tril {
 namespace {
 
@@ -26,7 +29,7 @@ LongTarget measure_long(const TransformerConfig& config, int64_t words, int thre
   const int64_t n = words + 1;
   return {
       .words = words,
-      .peak_bytes = session.arena.peak_bytes() + session.host.peak_bytes(),
+      .peak_bytes = session->arena.peak_bytes() + session->host.peak_bytes(),
       .score_matrix_bytes = config.heads * config.decoder_layers * n * n * int64_t{sizeof(float)}};
 }
 

@@ -7,6 +7,7 @@
 #include "tril/base/error.h"
 #include "tril/base/math.h"
 #include "tril/base/rng.h"
+#include "tril/models/session_state.h"
 #include "tril/train/learn.h"
 
 namespace tril {
@@ -118,18 +119,18 @@ class Forecaster {
   // Log-probabilities [day, token] for the days read, all in one call.
   std::vector<float> in_parallel(const Line& read, Masking masking) {
     session_.reset();
-    session_.masking = masking;
+    session_->masking = masking;
     Tape tape(session_);
     Rows rows;
     rows.add_sequence(read, {.slot = 0});
     const Tensor out = model_.log_probs(model_.forward(rows, {}, session_), session_);
-    session_.masking = Masking::causal;
+    session_->masking = Masking::causal;
     return {out.data(), out.data() + out.size()};
   }
 
   // The same, one day per call, from an empty cache.
   std::vector<float> day_by_day(const Line& read) {
-    const int32_t slot = session_.cache.open();
+    const int32_t slot = session_->cache.open();
     std::vector<float> all;
     for (size_t day = 0; day < read.size(); ++day) {
       session_.reset();
@@ -138,7 +139,7 @@ class Forecaster {
       const Tensor out = model_.log_probs(model_.forward(row, {}, session_), session_);
       all.insert(all.end(), out.data(), out.data() + out.size());
     }
-    session_.cache.release(slot);
+    session_->cache.release(slot);
     return all;
   }
 

@@ -4,6 +4,7 @@
 
 #include "tril/decode/search.h"
 #include "tril/lesson/word_list.h"
+#include "tril/models/session_state.h"
 #include "tril/text/unicode.h"
 #include "tril/train/learn.h"
 
@@ -87,7 +88,7 @@ class Learner {
                progress(loss);
              }},
         session_);
-    session_.hooks = options.hooks;
+    session_->hooks = options.hooks;
   }
 
   double loss() const { return loss_; }

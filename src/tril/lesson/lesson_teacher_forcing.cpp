@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <optional>
 
+#include "tril/autograd/tape.h"
 #include "tril/base/math.h"
 #include "tril/data/batches.h"
+#include "tril/decode/search.h"
 
 namespace tril {
 namespace {

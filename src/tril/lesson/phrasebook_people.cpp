@@ -1,4 +1,6 @@
 // Sentences about people, English and Hindi side by side. phrasebook_grammar.h explains patterns.
+#include <utility>
+
 #include "tril/lesson/phrasebook_fillers.h"
 
 namespace tril::phrasebook {

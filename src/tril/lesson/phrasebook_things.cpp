@@ -1,5 +1,7 @@
 // Sentences about things, food, places and time, English and Hindi side by side.
 // phrasebook_grammar.h explains patterns.
+#include <utility>
+
 #include "tril/lesson/phrasebook_fillers.h"
 
 namespace tril::phrasebook {

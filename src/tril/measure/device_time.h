@@ -6,6 +6,7 @@
 
 #include "tril/measure/repeat.h"
 #include "tril/tensor/context.h"
+#include "tril/tensor/tensor.h"
 
 namespace tril {
 

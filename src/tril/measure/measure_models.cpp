@@ -3,6 +3,7 @@
 #include "tril/measure/model_work.h"
 #include "tril/measure/repeat.h"
 #include "tril/measure/work.h"
+#include "tril/models/session_state.h"
 
 namespace tril {
 double update_gflop(const TransformerConfig& c, double source_rows, double target_rows) {
@@ -41,7 +42,7 @@ TimedUpdates time_updates(Transformer& model, const NextBatch& next, const Updat
         model,
         [&](Batch& batch) {
           if (drawn++ == times.warm_up) {
-            session.queue.wait();
+            session->queue.wait();
             watch = Stopwatch();
           }
           next(batch);
@@ -50,7 +51,7 @@ TimedUpdates time_updates(Transformer& model, const NextBatch& next, const Updat
           if (drawn > times.warm_up) tokens += result.target_tokens;
         },
         learning, session);
-    session.queue.wait();
+    session->queue.wait();
     spent += watch.seconds();
   };
   run(times.least);

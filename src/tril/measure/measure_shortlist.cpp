@@ -8,6 +8,8 @@
 #include "tril/measure/model_work.h"
 #include "tril/measure/repeat.h"
 #include "tril/measure/work.h"
+#include "tril/models/output_part.h"
+#include "tril/models/session_state.h"
 
 namespace tril {
 namespace {
@@ -103,11 +105,11 @@ void measure_product(Results& results, const std::string& name, const Transforme
     model.choose_output(set, *parts.back(), session);
     rows.push_back({i, i + 1, parts.back().get()});
   }
-  const Tensor hidden(session.arena, {kBatch, model.config().model});
+  const Tensor hidden(session->arena, {kBatch, model.config().model});
   Random random(3);
   for (int64_t i = 0; i < hidden.size(); ++i) hidden.data()[i] = random.uniform(-1.0f, 1.0f);
   const InTurn times(options.seconds_each, [&](size_t way) {
-    const Arena::Scope scratch(session.arena);
+    const Arena::Scope scratch(session->arena);
     way == 0 ? (void)model.logits(hidden, session) : (void)model.logits(hidden, rows, session);
   });
   add(results, name + ", output product", times, 0.0);

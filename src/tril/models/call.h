@@ -7,6 +7,7 @@
 #include <span>
 
 #include "tril/autograd/functions.h"
+#include "tril/models/session_state.h"
 #include "tril/models/transformer.h"
 #include "tril/nn/attention.h"
 #include "tril/ops/weights.h"
@@ -28,13 +29,13 @@ inline std::span<const int32_t> keep(Arena& arena, std::span<const int32_t> valu
 // into the step's memory, and to the device if kernels read them.
 struct Call {
   const TransformerConfig& config;
-  Session& session;
+  SessionState& session;
   Stack stack;
   Mirrored<int32_t> tokens, positions, sentences;
   std::span<const int32_t> slots, segments, prefixes;
   uint32_t dropout_site = 0;
 
-  Call(const TransformerConfig& c, Session& s, Stack which, const Rows& rows,
+  Call(const TransformerConfig& c, SessionState& s, Stack which, const Rows& rows,
        const RowsOnDevice* on_device = nullptr)
       : config(c),
         session(s),
@@ -46,7 +47,7 @@ struct Call {
         segments(segments_of(s.host, rows)),
         prefixes(keep(s.host, rows.prefixes)) {}
 
-  static Mirrored<int32_t> tokens_of(Session& session, const Rows& rows,
+  static Mirrored<int32_t> tokens_of(SessionState& session, const Rows& rows,
                                      const RowsOnDevice* on_device) {
     if (on_device == nullptr) return session.mirror<int32_t>(rows.tokens);
     return {keep(session.host, rows.tokens), on_device->tokens.on_device<int32_t>()};

@@ -5,14 +5,12 @@
 #include <string>
 #include <string_view>
 
+#include "tril/base/layer_types.h"
 #include "tril/base/words.h"
-#include "tril/kernels/activation.h"
-#include "tril/kernels/norm.h"
 
 namespace tril {
 
-using NormType = kernels::NormKind;
-using ActivationType = kernels::Activation;
+enum class Stack { encoder, decoder };
 enum class NormPosition { pre, post };
 // sinusoidal: fixed, added to the embedding. learned: a parameter, added. rotary: queries and keys
 // are rotated. alibi: a penalty by distance on the scores (Press et al., arXiv 2108.12409).

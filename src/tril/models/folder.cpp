@@ -8,6 +8,8 @@
 #include "tril/io/atomic_file.h"
 #include "tril/io/folder_update.h"
 #include "tril/models/folder_files.h"
+#include "tril/ops/weight_form.h"
+#include "tril/tensor/placement.h"
 
 namespace tril {
 namespace {

@@ -22,9 +22,9 @@
 #include <string_view>
 #include <vector>
 
+#include "tril/base/compute.h"
 #include "tril/base/error.h"
 #include "tril/device/device.h"
-#include "tril/ops/linear.h"
 
 namespace tril {
 

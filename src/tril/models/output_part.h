@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "tril/models/transformer.h"
 #include "tril/ops/linear_parts.h"
 
 namespace tril {
@@ -24,13 +25,6 @@ class OutputPart {
   Arena arena_;
   ops::LinearWeight weight_;
   std::vector<int32_t> tokens_;
-};
-
-// Rows [begin, end) of hidden states whose logits are wanted over a part.
-struct PartRows {
-  int64_t begin = 0;
-  int64_t end = 0;
-  const OutputPart* part = nullptr;
 };
 
 }  // namespace tril

@@ -6,6 +6,7 @@
 
 #include "tril/base/rounding.h"
 #include "tril/models/call.h"
+#include "tril/models/output_part.h"
 #include "tril/models/weights.h"
 #include "tril/ops/beam.h"
 #include "tril/ops/weights.h"
@@ -180,7 +181,7 @@ struct Sight {
 // cross_of(segment): where the keys of an encoded sentence are.
 template <class CrossOf>
 Sight sight_of(const Call& call, const CrossOf& cross_of) {
-  Session& session = call.session;
+  SessionState& session = call.session;
   const bool taped = session.tape != nullptr;
   const int64_t rows = call.positions.size();
   const std::span<const Extent> extent = extents(session.host, call.slots, call.positions.host);
@@ -219,7 +220,7 @@ struct Views {
   CacheView self, cross;
 };
 Views views_of(const Call& call, const Cache* memory, const RowsOnDevice* on_device) {
-  Session& session = call.session;
+  SessionState& session = call.session;
   const Cache& cache = session.cache;
   Views views;
   if (on_device == nullptr) {
@@ -264,32 +265,32 @@ ops::AttentionOptions self_options(const Tensor& bias, const Call& call) {
 
 }  // namespace
 
-Session::Session(const Transformer& model, int threads)
-    : Context(threads, model.placement()),
-      cache(model.config().decoder_layers, model.config().kv_heads, model.config().head_dim,
-            model.placement()) {}
+// The cache of a memory: one slot per segment.
+struct MemoryStore : Cache {
+  using Cache::Cache;
+};
 
 bool Memory::holds(int32_t segment) const {
-  if (cache_ != nullptr) return cache_->is_open(segment);
+  if (store_ != nullptr) return store_->is_open(segment);
   return segment >= 0 && static_cast<size_t>(segment) < segments_.size() && is_current(step_);
 }
 
 int32_t Memory::length(int32_t segment) const {
   require(holds(segment), ErrorCode::invalid_argument, "memory: it holds no segment ", segment);
-  return cache_ != nullptr ? cache_->length(segment)
+  return store_ != nullptr ? store_->length(segment)
                            : segments_[static_cast<size_t>(segment)].length;
 }
 
 std::span<const int32_t> Memory::entries(int32_t segment) const {
-  require(cache_ != nullptr, ErrorCode::invalid_argument,
+  require(store_ != nullptr, ErrorCode::invalid_argument,
           "memory: the segments of a tape are in no cache");
-  return cache_->entries(segment);
+  return store_->entries(segment);
 }
 
 void Memory::release(int32_t segment) {
-  require(cache_ != nullptr, ErrorCode::invalid_argument,
+  require(store_ != nullptr, ErrorCode::invalid_argument,
           "memory: the segments of a tape cannot be released");
-  cache_->release(segment);
+  store_->release(segment);
 }
 
 // The encoder's output, and the places of the sentences in it.
@@ -299,7 +300,8 @@ struct Transformer::Encoded {
   std::span<const Segment> segments;  // by source slot
 };
 
-Transformer::Encoded Transformer::run_encoder(const Rows& source, Session& session) const {
+Transformer::Encoded Transformer::run_encoder(const Rows& source, Session& caller) const {
+  SessionState& session = *caller;
   const State& s = *state_;
   const TransformerConfig& c = s.config;
   require(!c.decoder_only(), ErrorCode::unsupported, "encode: this model has no encoder");
@@ -349,17 +351,18 @@ Transformer::Encoded Transformer::run_encoder(const Rows& source, Session& sessi
   return {call, x, segments};
 }
 
-Memory Transformer::encode(const Rows& source, Session& session) const {
+Memory Transformer::encode(const Rows& source, Session& caller) const {
+  SessionState& session = *caller;
   const StandardRounding rounding;
   const State& s = *state_;
   Memory memory;
   if (session.tape == nullptr) {
-    memory.cache_ = std::make_shared<Cache>(s.config.decoder_layers, s.config.kv_heads,
-                                            s.config.head_dim, placement());
-    encode_into(memory, source, session);
+    memory.store_ = std::make_shared<MemoryStore>(s.config.decoder_layers, s.config.kv_heads,
+                                                  s.config.head_dim, placement());
+    encode_into(memory, source, caller);
     return memory;
   }
-  Encoded encoded = run_encoder(source, session);
+  Encoded encoded = run_encoder(source, caller);
   encoded.call.stack = Stack::decoder;  // what follows belongs to the decoder's layers
   const std::span<Tensor> keys = arena_array<Tensor>(session.host, s.config.decoder_layers);
   const std::span<Tensor> values = arena_array<Tensor>(session.host, s.config.decoder_layers);
@@ -380,15 +383,16 @@ Memory Transformer::encode(const Rows& source, Session& session) const {
 }
 
 std::vector<int32_t> Transformer::encode_into(Memory& memory, const Rows& source,
-                                              Session& session) const {
+                                              Session& caller) const {
   const StandardRounding rounding;
+  SessionState& session = *caller;
   const State& s = *state_;
-  require(session.tape == nullptr && memory.cache_ != nullptr, ErrorCode::invalid_argument,
+  require(session.tape == nullptr && memory.store_ != nullptr, ErrorCode::invalid_argument,
           "encode: sentences can be added to a memory only without a tape");
-  check_cache(*memory.cache_, s.config, "encode: the memory");
-  Encoded encoded = run_encoder(source, session);
+  check_cache(*memory.store_, s.config, "encode: the memory");
+  Encoded encoded = run_encoder(source, caller);
   encoded.call.stack = Stack::decoder;
-  Cache& cache = *memory.cache_;
+  Cache& cache = *memory.store_;
   OpenedSlots segments(cache, encoded.segments.size());
   const std::span<int32_t> slots = arena_array<int32_t>(session.host, source.size());
   for (size_t row = 0; row < slots.size(); ++row) {
@@ -410,8 +414,9 @@ std::vector<int32_t> Transformer::encode_into(Memory& memory, const Rows& source
   return segments.keep();
 }
 
-Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& session,
+Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& caller,
                             const RowsOnDevice* on_device) const {
+  SessionState& session = *caller;
   const StandardRounding rounding;
   const State& s = *state_;
   const TransformerConfig& c = s.config;
@@ -423,9 +428,9 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
   if (taped) check_whole_sequences(rows, "forward");
   if (!taped) check_cache(session.cache, c, "forward: the session");
   if (!c.decoder_only()) {
-    require(memory.cache_ != nullptr || memory.tape_ != 0, ErrorCode::invalid_argument,
+    require(memory.store_ != nullptr || memory.tape_ != 0, ErrorCode::invalid_argument,
             "forward: the memory is empty; encode() makes one");
-    require(taped == (memory.cache_ == nullptr), ErrorCode::invalid_argument,
+    require(taped == (memory.store_ == nullptr), ErrorCode::invalid_argument,
             "forward: the memory was encoded ", taped ? "without" : "under",
             " a tape, forward runs ", taped ? "under" : "without", " one");
     require(!taped || (memory.tape_ == session.tape->serial() && is_current(memory.step_)),
@@ -433,7 +438,7 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
             "forward: the memory was encoded under another tape: it has no gradient here");
     require(!taped || memory.keys_.size() == s.decoder.size(), ErrorCode::invalid_argument,
             "forward: the memory belongs to another model");
-    if (!taped) check_cache(*memory.cache_, c, "forward: the memory");
+    if (!taped) check_cache(*memory.store_, c, "forward: the memory");
     for (size_t row = 0; row < rows.slots.size(); ++row) {
       require(rows.slots[row] < 0 || memory.holds(rows.segments[row]), ErrorCode::invalid_argument,
               "forward: row ", row, " asks for segment ", rows.segments[row],
@@ -449,7 +454,7 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
   });
   std::optional<CacheExtension> extension;
   if (!taped) extension.emplace(session.cache, call);
-  const Views views = taped ? Views{} : views_of(call, memory.cache_.get(), on_device);
+  const Views views = taped ? Views{} : views_of(call, memory.store_.get(), on_device);
   const auto planned = [&](std::span<Interval> intervals) {
     // Rows that each read their own table row need no lists of work.
     return on_device != nullptr ? ops::AttentionPlan(session.mirror<Interval>(intervals))
@@ -493,7 +498,7 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
           const nn::KeyValues from =
               taped ? nn::KeyValues{.keys = memory.keys_[layer], .values = memory.values_[layer]}
                     : nn::KeyValues{
-                          .cache = memory.cache_.get(), .view = &views.cross, .layer = number};
+                          .cache = memory.store_.get(), .view = &views.cross, .layer = number};
           const Tensor out =
               block.cross_attention.attend(session, q, from, cross_plan, plain_options(call));
           call.observe(number, Site::cross_context, out);
@@ -515,7 +520,8 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
   return x;
 }
 
-Tensor Transformer::logits(const Tensor& hidden, Session& session) const {
+Tensor Transformer::logits(const Tensor& hidden, Session& caller) const {
+  SessionState& session = *caller;
   const StandardRounding rounding;
   use_parameters(state_->parameters, session);
   const Tensor result = autograd::logits(session, hidden, *state_->output.weight);
@@ -523,8 +529,9 @@ Tensor Transformer::logits(const Tensor& hidden, Session& session) const {
   return result;
 }
 
-Tensor Transformer::logits_to_choose(const Tensor& hidden, Session& session) const {
-  if (session.tape != nullptr || session.observer != nullptr) return logits(hidden, session);
+Tensor Transformer::logits_to_choose(const Tensor& hidden, Session& caller) const {
+  SessionState& session = *caller;
+  if (session.tape != nullptr || session.observer != nullptr) return logits(hidden, caller);
   const StandardRounding rounding;
   use_parameters(state_->parameters, session);
   return ops::linear(session, hidden, *state_->output.weight, ops::LinearOutput::padded_sums);
@@ -543,7 +550,8 @@ void Transformer::choose_output(std::span<const int32_t> tokens, OutputPart& par
 }
 
 std::vector<Tensor> Transformer::logits(const Tensor& hidden, std::span<const PartRows> rows,
-                                        Session& session) const {
+                                        Session& caller) const {
+  SessionState& session = *caller;
   const StandardRounding rounding;
   require(session.tape == nullptr, ErrorCode::invalid_argument,
           "logits: a part of the vocabulary has no gradient");
@@ -556,7 +564,8 @@ std::vector<Tensor> Transformer::logits(const Tensor& hidden, std::span<const Pa
 }
 
 Tensor Transformer::loss(const Tensor& hidden, std::span<const int32_t> labels,
-                         const ops::LossOptions& options, Session& session) const {
+                         const LossOptions& options, Session& caller) const {
+  SessionState& session = *caller;
   const StandardRounding rounding;
   use_parameters(state_->parameters, session);
   return autograd::projected_loss(session, hidden, *state_->output.weight, session.mirror(labels),

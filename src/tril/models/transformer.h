@@ -12,26 +12,28 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "tril/autograd/tape.h"
+#include "tril/base/shared.h"
 #include "tril/models/config.h"
 #include "tril/models/folder.h"
-#include "tril/models/output_part.h"
 #include "tril/models/session.h"
-#include "tril/ops/linear.h"
-#include "tril/ops/loss.h"
+#include "tril/ops/loss_options.h"
+#include "tril/tensor/placement.h"
 #include "tril/tensor/rows.h"
+#include "tril/tensor/tensor.h"
 
 namespace tril {
 
 struct NamedTensor;   // io/safetensors.h
 struct StoredTensor;  // the same
 struct ConfigFile;    // models/folder_files.h
+struct MemoryStore;   // models/transformer.cpp
+struct Segment;       // tensor/mask.h
+class OutputPart;     // models/output_part.h
 
 // Whether an existing file may be replaced.
 enum class Overwrite { no, yes };
@@ -54,10 +56,9 @@ class Memory {
   // Under a tape: contiguous, one tensor per decoder layer, and where each segment lies.
   std::span<const Tensor> keys_, values_;
   std::span<const Segment> segments_;
-  ArenaTicket step_;   // the step these belong to
-  uint64_t tape_ = 0;  // and the tape
-  // Without: pages, one slot per segment.
-  std::shared_ptr<Cache> cache_;
+  Ticket step_;                // the step these belong to
+  uint64_t tape_ = 0;          // and the tape
+  Shared<MemoryStore> store_;  // without one: where the segments are kept
 };
 
 // What only the device knows of a step's rows, one per sequence: their tokens, and where the keys
@@ -65,8 +66,15 @@ class Memory {
 // of the one before (decode/ahead_backend.h). CUDA only.
 struct RowsOnDevice {
   Tensor tokens;  // i32 [row]; the tokens in Rows are ignored
-  Tensor self;    // i32 [row, position]: entries of the session's cache, except the rows' own
+  Tensor self;    // i32 [row, position]: entries of the session's slots, except the rows' own
   Tensor cross;   // the same for the memory's; undefined for a decoder-only model
+};
+
+// Rows [begin, end) of hidden states whose logits are wanted over a part.
+struct PartRows {
+  int64_t begin = 0;
+  int64_t end = 0;
+  const OutputPart* part = nullptr;
 };
 
 class Transformer {
@@ -143,8 +151,8 @@ class Transformer {
                              Session& session) const;
   // [1]: options.factor times the SUM of the rows' losses; a factor of 1 / tokens gives the mean. A
   // label of -1 marks a row that does not count.
-  Tensor loss(const Tensor& hidden, std::span<const int32_t> labels,
-              const ops::LossOptions& options, Session& session) const;
+  Tensor loss(const Tensor& hidden, std::span<const int32_t> labels, const LossOptions& options,
+              Session& session) const;
 
   // Every parameter, in a fixed order, to be read. None in a model for inference, which keeps only
   // packed weights.
@@ -177,21 +185,11 @@ class Transformer {
  private:
   struct State;
   struct Encoded;
-  explicit Transformer(std::shared_ptr<State> state) : state_(std::move(state)) {}
-  // `see` is called with every tensor as it is read.
-  using See = std::function<void(const std::string& name, const Tensor& tensor)>;
-  static Transformer load_weights(const std::string& folder, const ConfigFile& config,
-                                  const LoadOptions& options, const See& see = {});
-  static Transformer load_for_inference(const std::string& folder, const ConfigFile& config,
-                                        const LoadOptions& options);
-  static Transformer load_packed(const std::string& folder, const ConfigFile& config,
-                                 Compute compute, const LoadOptions& options);
-  static Transformer from_packed(const TransformerConfig& config, Compute compute,
-                                 std::span<const NamedTensor> tensors, std::shared_ptr<Arena> arena,
-                                 const std::string& file);
+  struct Loading;  // models/transformer_files.cpp
+  explicit Transformer(const Shared<State>& state) : state_(state) {}
   Encoded run_encoder(const Rows& source, Session& session) const;
 
-  std::shared_ptr<State> state_;
+  Shared<State> state_;
 };
 
 }  // namespace tril

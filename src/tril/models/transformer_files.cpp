@@ -131,10 +131,6 @@ void require_supported(const LoadOptions& options) {
   ops::form_for(placement, compute).check_supported();
 }
 
-}  // namespace
-
-namespace {
-
 // `write(file, metadata)` writes the weights.
 template <class Write>
 void save_folder(const std::string& folder, const TransformerConfig& config,
@@ -150,6 +146,21 @@ void save_folder(const std::string& folder, const TransformerConfig& config,
 }
 
 }  // namespace
+
+// The steps of loading, each a function of the folder.
+struct Transformer::Loading {
+  // `see` is called with every tensor as it is read.
+  using See = std::function<void(const std::string& name, const Tensor& tensor)>;
+  static Transformer load_weights(const std::string& folder, const ConfigFile& config,
+                                  const LoadOptions& options, const See& see = {});
+  static Transformer load_for_inference(const std::string& folder, const ConfigFile& config,
+                                        const LoadOptions& options);
+  static Transformer load_packed(const std::string& folder, const ConfigFile& config,
+                                 Compute compute, const LoadOptions& options);
+  static Transformer from_packed(const TransformerConfig& config, Compute compute,
+                                 std::span<const NamedTensor> tensors, std::shared_ptr<Arena> arena,
+                                 const std::string& file);
+};
 
 FolderSeal read_seal(const std::string& folder) {
   read_config(folder);  // first of all, whether there is a model
@@ -191,15 +202,15 @@ Transformer Transformer::load(const std::string& folder, const LoadOptions& opti
   const StandardRounding rounding;
   const ConfigFile config = read_config(folder);
   Transformer model = options.purpose == Purpose::inference
-                          ? load_for_inference(folder, config, options)
-                          : load_weights(folder, config, options);
+                          ? Loading::load_for_inference(folder, config, options)
+                          : Loading::load_weights(folder, config, options);
   model.state_->frozen = options.purpose != Purpose::training;
   return model;
 }
 
 // From model.safetensors. For inference, matrices are kept in the form of `compute` alone.
-Transformer Transformer::load_weights(const std::string& folder, const ConfigFile& config,
-                                      const LoadOptions& options, const See& see) {
+Transformer Transformer::Loading::load_weights(const std::string& folder, const ConfigFile& config,
+                                               const LoadOptions& options, const See& see) {
   const Placement placement = placement_of(options);
   require_weights(folder);
   const std::string tensor_file = path_in(folder, kWeightsFile);
@@ -287,10 +298,10 @@ void Transformer::save_packed(const std::string& from, const std::string& folder
   const std::string from_file = path_in(from, kWeightsFile);
   const std::string identity = identity_of(from_file);
   // What is packed is held, and one tensor of the file. It may be for another processor.
-  const Transformer model = load_weights(from, config, {.compute = compute},
-                                         [&](const std::string& name, const Tensor& tensor) {
-                                           require_finite(name, tensor, from_file);
-                                         });
+  const Transformer model = Loading::load_weights(
+      from, config, {.compute = compute}, [&](const std::string& name, const Tensor& tensor) {
+        require_finite(name, tensor, from_file);
+      });
   require(identity == (model.seal().sealed() ? model.seal().identity : identity), ErrorCode::io,
           from_file, ": was replaced while it was read: try again");
   const std::vector<NamedTensor> tensors = named(model.state_->parameters.packed());
@@ -329,8 +340,9 @@ void Transformer::save_packed(const std::string& from, const std::string& folder
   update.commit();
 }
 
-Transformer Transformer::load_for_inference(const std::string& folder, const ConfigFile& config,
-                                            const LoadOptions& options) {
+Transformer Transformer::Loading::load_for_inference(const std::string& folder,
+                                                     const ConfigFile& config,
+                                                     const LoadOptions& options) {
   if (options.device != Device::cpu) {
     require_weights(folder);
     require_supported(options);
@@ -377,8 +389,8 @@ Transformer Transformer::load_for_inference(const std::string& folder, const Con
   return load_weights(folder, config, options);
 }
 
-Transformer Transformer::load_packed(const std::string& folder, const ConfigFile& config,
-                                     Compute compute, const LoadOptions& options) {
+Transformer Transformer::Loading::load_packed(const std::string& folder, const ConfigFile& config,
+                                              Compute compute, const LoadOptions& options) {
   const std::string file = path_in(folder, packed_file_name(compute));
   auto arena = std::make_shared<Arena>();
   SafetensorsInfo info;
@@ -396,9 +408,10 @@ Transformer Transformer::load_packed(const std::string& folder, const ConfigFile
   return model;
 }
 
-Transformer Transformer::from_packed(const TransformerConfig& config, Compute compute,
-                                     std::span<const NamedTensor> tensors,
-                                     std::shared_ptr<Arena> arena, const std::string& file) {
+Transformer Transformer::Loading::from_packed(const TransformerConfig& config, Compute compute,
+                                              std::span<const NamedTensor> tensors,
+                                              std::shared_ptr<Arena> arena,
+                                              const std::string& file) {
   ops::form_for(Placement(), compute).check_supported();
   auto state = std::make_shared<State>(
       config, compute, [&](const std::string& name, const Shape& shape, DType type) {
@@ -420,7 +433,7 @@ Transformer Transformer::packed(Compute compute) const {
   auto arena = std::make_shared<Arena>();
   Context context(0);
   const auto parameters = state_->parameters.packed(context, compute, *arena);
-  return from_packed(config(), compute, named(parameters), arena, "this model");
+  return Loading::from_packed(config(), compute, named(parameters), arena, "this model");
 }
 
 const FolderSeal& Transformer::seal() const { return state_->seal; }

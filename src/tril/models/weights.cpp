@@ -176,14 +176,14 @@ void Transformer::State::derive(Context& context) const {
   ops::relative_bias(context, decoder_relative_bias, decoder_buckets, decoder_bias);
 }
 
-Tensor Transformer::State::bias_in_encoder(Session& session) const {
-  if (session.tape == nullptr || !encoder_relative_bias.defined()) return encoder_bias;
-  return autograd::relative_bias(session, encoder_relative_bias, encoder_buckets);
+Tensor Transformer::State::bias_in_encoder(Context& context) const {
+  if (context.tape == nullptr || !encoder_relative_bias.defined()) return encoder_bias;
+  return autograd::relative_bias(context, encoder_relative_bias, encoder_buckets);
 }
 
-Tensor Transformer::State::bias_in_decoder(Session& session) const {
-  if (session.tape == nullptr || !decoder_relative_bias.defined()) return decoder_bias;
-  return autograd::relative_bias(session, decoder_relative_bias, decoder_buckets);
+Tensor Transformer::State::bias_in_decoder(Context& context) const {
+  if (context.tape == nullptr || !decoder_relative_bias.defined()) return decoder_bias;
+  return autograd::relative_bias(context, decoder_relative_bias, decoder_buckets);
 }
 
 void Transformer::check_trainable(const TransformerConfig& config, const Placement& placement,

@@ -60,8 +60,8 @@ struct Transformer::State {
 
   // What is added to the scores in a step, or nothing: a table made once for all steps, or under a
   // tape one made from the weights, which then have gradients.
-  Tensor bias_in_encoder(Session& session) const;
-  Tensor bias_in_decoder(Session& session) const;
+  Tensor bias_in_encoder(Context& context) const;
+  Tensor bias_in_decoder(Context& context) const;
 
   // To be called whenever the parameters were set, before the model is used: makes what is derived
   // from them. Only enqueues.

@@ -37,7 +37,7 @@ class AttentionPlan {
   friend AttentionPlan plan_attention(Context& context, const Mirrored<Interval>& intervals);
   Mirrored<Interval> intervals_;
   const Lists* lists_ = nullptr;
-  ArenaTicket ticket_;
+  Ticket ticket_;
 };
 // Valid until the step ends. Under a tape the lists of the backward pass are made too.
 AttentionPlan plan_attention(Context& context, const Mirrored<Interval>& intervals);

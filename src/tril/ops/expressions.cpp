@@ -32,7 +32,7 @@ void scaled(Context& context, const Tensor& x, float factor, const Tensor& out) 
 }
 
 void store_activations(Context& context, const Tensor& y) {
-  if (context.expressions->order != KernelOrder::cuda_bf16) return;
+  if (context.expressions->order != OperationOrder::cuda_bf16) return;
   const Ordered ordered(context);
   for_each(context, y.rows(), [&](int64_t row) {
     Expression* at = y.data<Expression>() + row * y.columns();

@@ -55,7 +55,7 @@ inline kernels::model::GradientExpression* gradients_in(const Tensor& tensor) {
 void add(Context& context, const Tensor& a, const Tensor& b, const Tensor& out);
 void scaled(Context& context, const Tensor& x, float factor, const Tensor& out);
 void fill(Context& context, float value, const Tensor& out);
-// Sums of a product become activations: those are rounded where they are bf16 (KernelOrder).
+// Sums of a product become activations: those are rounded where they are bf16 (OperationOrder).
 void store_activations(Context& context, const Tensor& y);
 void norm(Context& context, NormKind kind, float epsilon, const Tensor& x, const Tensor& weight,
           const Tensor& bias, const NormResult& result);

@@ -1,5 +1,5 @@
-// The order-exact model of a kernel on expressions, by whose kernels are meant (KernelOrder). For
-// the sources of this folder.
+// The order-exact model of a kernel on expressions, by whose kernels are meant (OperationOrder).
+// For the sources of this folder.
 #pragma once
 
 #include "tril/kernels/model/cuda_attention.h"
@@ -16,20 +16,20 @@ class Ordered {
 
   // A result as kernels store it: on CUDA activations may be bf16.
   Expression stored(const Expression& x) const {
-    return order_ == KernelOrder::cuda_bf16 ? kernels::model::round_to_bf16(x) : x;
+    return order_ == OperationOrder::cuda_bf16 ? kernels::model::round_to_bf16(x) : x;
   }
   void norm_row(const kernels::model::NormOf<Expression>& n, const Expression* x, Expression* y,
                 Expression* stats) const {
-    if (order_ == KernelOrder::cpu) return kernels::model::norm_row(n, x, y, stats);
+    if (order_ == OperationOrder::cpu) return kernels::model::norm_row(n, x, y, stats);
     kernels::model::cuda_norm_row(n, x, y, stats);
     store(y, n.columns);
   }
   Expression activated(kernels::Activation kind, const Expression& x) const {
-    if (order_ == KernelOrder::cpu) return kernels::model::activated(kind, x);
+    if (order_ == OperationOrder::cpu) return kernels::model::activated(kind, x);
     return stored(kernels::model::cuda_activated(kind, x));
   }
   Expression gated(kernels::Activation kind, const Expression& gate, const Expression& x) const {
-    if (order_ == KernelOrder::cpu) return kernels::model::gated(kind, gate, x);
+    if (order_ == OperationOrder::cpu) return kernels::model::gated(kind, gate, x);
     return stored(kernels::model::cuda_gated(kind, gate, x));
   }
   void rotated_head(int64_t head_dim, const float* cosines, const Expression* x,
@@ -42,9 +42,10 @@ class Ordered {
   void attention_row(const kernels::model::AttentionRow<Expression>& row, const Keys& keys,
                      Expression* out, Expression* stats) const {
     switch (order_) {
-      case KernelOrder::cpu: return kernels::model::attention_row(row, keys, out, stats);
-      case KernelOrder::cuda_fp32: return kernels::model::cuda_attention_row(row, keys, out, stats);
-      case KernelOrder::cuda_bf16:
+      case OperationOrder::cpu: return kernels::model::attention_row(row, keys, out, stats);
+      case OperationOrder::cuda_fp32:
+        return kernels::model::cuda_attention_row(row, keys, out, stats);
+      case OperationOrder::cuda_bf16:
         return kernels::model::tensor_core_attention_row(row, keys, out, stats);
     }
   }
@@ -52,7 +53,7 @@ class Ordered {
   template <class Weight>
   void product(const Expression* a, int64_t rows, int64_t terms, int64_t columns,
                const Weight& weight, Expression* sums) const {
-    if (order_ == KernelOrder::cuda_bf16) {
+    if (order_ == OperationOrder::cuda_bf16) {
       return kernels::model::tensor_core_product(a, rows, terms, columns, weight, sums);
     }
     kernels::model::product(a, rows, terms, columns, weight, sums);
@@ -60,11 +61,11 @@ class Ordered {
 
  private:
   void store(Expression* y, int64_t count) const {
-    if (order_ != KernelOrder::cuda_bf16) return;
+    if (order_ != OperationOrder::cuda_bf16) return;
     for (int64_t i = 0; i < count; ++i) y[i] = stored(y[i]);
   }
 
-  KernelOrder order_;
+  OperationOrder order_;
 };
 
 }  // namespace tril::ops::expressions

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "tril/ops/linear.h"
+#include "tril/ops/loss_options.h"
 #include "tril/tensor/context.h"
 #include "tril/tensor/tensor.h"
 
@@ -33,10 +34,6 @@ void each_log_probs(Context& context, const Tensor& logits, const F& f) {
   });
 }
 
-struct LossOptions {
-  float smoothing = 0.0f;  // label smoothing, in [0, 1)
-  float factor = 1.0f;     // the loss is this times the sum over rows: 1 / tokens gives a mean
-};
 // The output projection and the loss of its logits, in slices of rows: all logits at once would be
 // by far the largest tensor of a step, and they are needed only once. If gradients are wanted they
 // are computed on the way, while a slice is in the cache; they are those of a loss whose own

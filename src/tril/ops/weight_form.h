@@ -11,17 +11,13 @@
 #include <string_view>
 #include <vector>
 
-#include "tril/base/words.h"
+#include "tril/base/compute.h"
 #include "tril/tensor/context.h"
 #include "tril/tensor/tensor.h"
 
 namespace tril::ops {
 
-// The forms by the names that users know. fp32: what training computes in. bf16: weights are stored
-// rounded, and products are computed as in fp32 (on CUDA activations are rounded too). int8:
-// weights and activations as bytes (kernels/gemm_int8.h). bf16_dot: both in bf16, multiplied by an
-// instruction that only some processors have, with bits of its own (kernels/gemm_bf16_dot.h).
-enum class Compute { fp32, bf16, int8, bf16_dot };
+using tril::Compute;
 
 class WeightForm;
 
@@ -168,13 +164,3 @@ const WeightForm& form_of(const Context& context, const LinearWeight& linear);
 LinearWeight packed_for(Context& context, const Tensor& weight, Compute compute, Arena& arena);
 
 }  // namespace tril::ops
-
-namespace tril {
-
-using Compute = ops::Compute;
-template <>
-struct Words<Compute> {
-  static constexpr std::string_view kList[] = {"fp32", "bf16", "int8", "bf16-dot"};
-};
-
-}  // namespace tril

@@ -2,6 +2,8 @@
 
 #include <map>
 
+#include "tril/autograd/tape.h"
+#include "tril/models/session_state.h"
 #include "tril/prove/bits.h"
 #include "tril/prove/stepwise.h"
 

@@ -27,18 +27,6 @@
 
 namespace tril {
 
-enum class Writing { teacher_forced, greedy, beam };
-enum class Company { alone, in_batches };
-
-template <>
-struct Words<Writing> {
-  static constexpr std::string_view kList[] = {"teacher-forced", "greedy", "beam"};
-};
-template <>
-struct Words<Company> {
-  static constexpr std::string_view kList[] = {"alone", "batched"};
-};
-
 struct AgreementOptions {
   Writing writing = Writing::teacher_forced;
   Company company = Company::alone;
@@ -49,35 +37,6 @@ struct AgreementOptions {
   int32_t end = 3;
   std::vector<int32_t> forbidden{};
   int64_t beam = 4;
-};
-
-struct Agreement {
-  int64_t sentences = 0;
-  int64_t sequences = 0;  // sentences, or hypotheses
-  int64_t positions = 0;
-  int64_t logits = 0;
-  int64_t differing = 0;                            // logits whose bits differ
-  int64_t source_values = 0, source_differing = 0;  // the same for the encoder's results
-  int64_t parallel_calls = 0;                       // of forward(), counted in the model
-  int64_t stepwise_calls = 0;
-  // In a search: how often a hypothesis continued in a fork of its cache, because another had taken
-  // that over; how often, of these, other hypotheses had different histories, so that a wrong fork
-  // would show (after START alone all are equal); and how often the model read anything but what
-  // the search had chosen.
-  int64_t forked = 0, moved = 0, misread = 0;
-
-  // The first position of the first sequence whose logits differ.
-  struct Place {
-    int64_t sequence = 0;
-    int64_t position = 0;
-    bool operator==(const Place&) const = default;
-  };
-  std::optional<Place> first{};
-
-  // Everything compared is equal, and something was compared.
-  bool same() const {
-    return logits > 0 && differing == 0 && source_differing == 0 && misread == 0;
-  }
 };
 
 // Uses the session's masking, hooks and cache, and releases everything it took from the cache.

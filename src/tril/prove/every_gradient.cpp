@@ -6,8 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "tril/autograd/tape.h"
 #include "tril/base/clock.h"
 #include "tril/kernels/model/gradient.h"
+#include "tril/models/session_state.h"
 #include "tril/models/transformer.h"
 #include "tril/prove/expression_batch.h"
 
@@ -64,8 +66,8 @@ class EveryGradient {
         model_(Transformer::of_expressions(config_, options.compute, Purpose::study)),
         parameters_(model_.parameters()),
         session_(model_, options.threads) {
-    session_.expressions->tokens = variables_.reaches();
-    session_.hooks = options.hooks;
+    session_->expressions->tokens = variables_.reaches();
+    session_->hooks = options.hooks;
   }
 
   EveryGradientResult run() {
@@ -88,7 +90,7 @@ class EveryGradient {
     for (const auto& [site, has_gradient] : sites_) {
       if (!has_gradient) count_silent(name_of_site(site));
     }
-    result_.operations = session_.expressions->operations;
+    result_.operations = session_->expressions->operations;
     result_.seconds = time.seconds();
     return result_;
   }
@@ -137,7 +139,7 @@ class EveryGradient {
       }
     }
     // Both formulas of the loss are met: with label smoothing and without.
-    const ops::LossOptions how{.smoothing = loss_.up_to ? 0.0f : 0.1f, .factor = 0.25f};
+    const LossOptions how{.smoothing = loss_.up_to ? 0.0f : 0.1f, .factor = 0.25f};
     const Tensor loss =
         model_.loss(model_.forward(batch.target, memory, session_), labels, how, session_);
     const Gradients gradients = tape.backward(loss);
@@ -339,7 +341,7 @@ std::string to_string(const EveryGradientPlace& place) {
 EveryGradientResult prove_every_gradient(const TransformerConfig& config,
                                          const EveryInputOptions& options) {
   check_lengths(options);
-  require(options.order == KernelOrder::cpu, ErrorCode::unsupported,
+  require(options.order == OperationOrder::cpu, ErrorCode::unsupported,
           "proof: only the CPU's backward kernels have models");
   require(options.length <= kMostGradientTokens && options.source_length <= kMostGradientTokens,
           ErrorCode::invalid_argument, "proof: gradients of more than ", kMostGradientTokens,

@@ -39,44 +39,9 @@
 
 #include "tril/kernels/gemm.h"
 #include "tril/prove/for_every_input.h"
+#include "tril/prove/report.h"
 
 namespace tril {
-
-// A gradient that differs, or is made from what its loss may not see.
-struct EveryGradientPlace {
-  static constexpr std::string_view kLoss = "loss";
-  std::string parameter{};  // kLoss: the loss itself; empty: an activation's
-  int64_t element = -1;     // of the parameter
-  EveryInputPlace at{};     // the activation's row
-  int64_t loss = 0;         // the loss of this position
-  bool up_to = false;       // and of all before it
-  int64_t reached = -1;     // a position that the loss may not see
-  bool in_source = false;   // of the source
-  bool in_other = false;    // of the other sentence
-  bool operator==(const EveryGradientPlace&) const = default;
-};
-std::string to_string(const EveryGradientPlace& place);
-
-struct EveryGradientResult {
-  int64_t operations = 0;     // made in all passes
-  int64_t losses = 0;         // that were differentiated in both ways
-  int64_t parameters = 0;     // elements of parameters, in each
-  int64_t numbers = 0;        // compared: gradients of parameters and activations, and losses
-  int64_t with_gradient = 0;  // of these, in which some row's gradient takes part
-  int64_t differing = 0;
-  int64_t missing = 0;      // rows of one pass that the other does not have
-  int64_t forbidden = 0;    // made from a position, or of a row, that the loss may not see
-  int64_t short_reach = 0;  // of one row's loss, not made from everything that the row may see
-  int64_t silent = 0;       // parameters, and observed sites of a layer, without any gradient
-  std::optional<EveryGradientPlace> first_difference{}, first_leak{}, first_short_reach{};
-  std::string first_silent{};
-  double seconds = 0.0;
-
-  bool holds() const {
-    return with_gradient > 0 && differing == 0 && missing == 0 && forbidden == 0 &&
-           short_reach == 0 && silent == 0;
-  }
-};
 
 // A sentence of so many tokens fits into one slice together with the neighbours and the padding
 // that the options have by default.

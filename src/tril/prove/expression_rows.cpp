@@ -1,6 +1,7 @@
 #include "tril/prove/expression_rows.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <utility>
 

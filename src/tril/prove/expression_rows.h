@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "tril/base/expression.h"
+#include "tril/models/observer.h"
 #include "tril/models/session.h"
 #include "tril/prove/for_every_input.h"
+#include "tril/prove/report.h"
 
 namespace tril {
 

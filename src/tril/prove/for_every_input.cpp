@@ -4,6 +4,8 @@
 #include <chrono>
 
 #include "tril/autograd/tape.h"
+#include "tril/models/output_part.h"
+#include "tril/models/session_state.h"
 #include "tril/models/transformer.h"
 #include "tril/prove/expression_batch.h"
 
@@ -19,9 +21,9 @@ class EveryInput {
         model_(Transformer::of_expressions(config_, options.compute)),
         session_(model_, options.threads),
         rows_(config_, options_, variables_, result_) {
-    session_.expressions->tokens = variables_.reaches();
-    session_.expressions->order = options.order;
-    session_.hooks = options.hooks;
+    session_->expressions->tokens = variables_.reaches();
+    session_->expressions->order = options.order;
+    session_->hooks = options.hooks;
   }
 
   EveryInputResult run() {
@@ -42,7 +44,7 @@ class EveryInput {
       }
     }
     step_by_step(Observed::no);
-    result_.operations = session_.expressions->operations;
+    result_.operations = session_->expressions->operations;
     result_.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return result_;
@@ -77,8 +79,8 @@ class EveryInput {
     const Memory memory = encoded_one_by_one();
     const std::vector<int32_t> target = variables_.target(options_.length);
     const std::vector<int32_t> neighbour = variables_.neighbour();
-    int32_t slot = session_.cache.open();
-    const int32_t other = session_.cache.open();
+    int32_t slot = session_->cache.open();
+    const int32_t other = session_->cache.open();
     bool copied = false;  // a block of the cache, after a fork
     int64_t neighbours = 0;
     int64_t first = 0;
@@ -94,7 +96,7 @@ class EveryInput {
       // A fork that continues at the beginning of a block has none to copy; then another is made.
       const bool forks = !copied && call % 2 == 1 && first >= options_.length / 2;
       const int32_t original = slot;
-      if (forks) slot = session_.cache.fork(original);
+      if (forks) slot = session_->cache.fork(original);
       const int64_t begin = rows.size();
       rows.add_sequence(
           std::span(target).subspan(static_cast<size_t>(first), static_cast<size_t>(count)),
@@ -107,12 +109,12 @@ class EveryInput {
         rows.add(variables_.written_beside(),
                  {.slot = original, .segment = segment(0), .first = static_cast<int32_t>(first)});
       }
-      const size_t blocks = session_.cache.entries(slot).size();
+      const size_t blocks = session_->cache.entries(slot).size();
       session_.reset();
       const Tensor hidden = model_.forward(rows, memory, session_);
       const Tensor logits = model_.logits(hidden, session_);
       if (forks) {
-        const auto mine = session_.cache.entries(slot), shared = session_.cache.entries(original);
+        const auto mine = session_->cache.entries(slot), shared = session_->cache.entries(original);
         copied = mine.size() == blocks && mine.back() != shared.back();
       }
       if (observed == Observed::yes) {
@@ -128,7 +130,7 @@ class EveryInput {
       first += count;
       count = 1;
     }
-    session_.cache.release_all();
+    session_->cache.release_all();
   }
 
   // The sentence's positions from `first` on are the call's rows from `begin` on.
@@ -200,7 +202,7 @@ void check_lengths(const EveryInputOptions& options) {
 EveryInputResult prove_for_every_input(const TransformerConfig& config,
                                        const EveryInputOptions& options) {
   check_lengths(options);
-  require(options.order == KernelOrder::cpu || options.compute == Compute::fp32,
+  require(options.order == OperationOrder::cpu || options.compute == Compute::fp32,
           ErrorCode::unsupported, "proof: CUDA has no products in ", word_for(options.compute));
   return EveryInput(config, options).run();
 }

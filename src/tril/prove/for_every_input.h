@@ -33,6 +33,7 @@
 #include "tril/models/config.h"
 #include "tril/models/session.h"
 #include "tril/ops/weight_form.h"
+#include "tril/prove/report.h"
 
 namespace tril {
 
@@ -44,57 +45,12 @@ struct EveryInputOptions {
   bool every_length = true;   // otherwise the parallel pass is made for `length` alone
   Compute compute = Compute::fp32;
   // Whose kernels the model runs on. CUDA's have no other compute than fp32, which stands for bf16
-  // too: a weight is one number. Their activations are numbers of fp32 or bf16 (KernelOrder).
-  KernelOrder order = KernelOrder::cpu;
+  // too: a weight is one number. Their activations are numbers of fp32 or bf16 (OperationOrder).
+  OperationOrder order = OperationOrder::cpu;
   int threads = 0;
   TestHooks hooks{};
   Masking masking = Masking::causal;
   std::function<void(double share)> progress{};  // may be empty
-};
-
-// A place in a model where the two passes differ, or a forbidden position was reached.
-struct EveryInputPlace {
-  Stack stack = Stack::decoder;
-  int64_t layer = -1;
-  std::string site{};
-  int64_t head = -1;  // -1: not of one head
-  int64_t position = 0;
-  bool of_neighbour = false;  // a row of the neighbour
-  int64_t length = 0;         // of the parallel pass; 0: step by step
-  int64_t reached = -1;       // a forbidden position
-  bool in_source = false;     // of the source, not of the target
-  bool in_other = false;      // of the other sentence
-  bool operator==(const EveryInputPlace&) const = default;
-};
-std::string to_string(const EveryInputPlace& place);
-
-struct EveryInputResult {
-  int64_t operations = 0;         // made in all passes
-  int64_t passes = 0;             // parallel ones
-  int64_t numbers = 0;            // compared, logits included
-  int64_t logits = 0;             // compared
-  int64_t distinct = 0;           // different expressions among the logits of one pass
-  int64_t expected_distinct = 0;  // one per position and token of the vocabulary
-  int64_t differing = 0;
-  int64_t missing = 0;      // rows of one pass that the other does not have
-  int64_t forbidden = 0;    // numbers made from a position that their row may not see
-  int64_t short_reach = 0;  // logits not made from everything that their row may see
-  int64_t wrong_masks = 0;  // rows whose interval is not the rule's
-  std::optional<EveryInputPlace> first_difference{}, first_leak{}, first_short_reach{},
-      first_wrong_mask{};
-  // What the stepwise pass went through.
-  int64_t cached_rows = 0;    // rows that read keys of earlier calls
-  int64_t calls_alone = 0;    // calls with a single row
-  int64_t copied_blocks = 0;  // of the cache, after the fork
-  double seconds = 0.0;
-
-  // Equal everywhere, complete, nothing reached, and the expressions can be told apart.
-  bool holds() const {
-    return logits > 0 && differing == 0 && missing == 0 && forbidden == 0 && short_reach == 0 &&
-           wrong_masks == 0 && distinct == expected_distinct;
-  }
-  // Short sentences have no past to read from a cache.
-  bool covers_decoding() const { return cached_rows > 0 && calls_alone > 0; }
 };
 
 // Raises what the model raises for this configuration.

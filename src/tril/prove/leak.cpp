@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "tril/autograd/tape.h"
 #include "tril/base/rng.h"
+#include "tril/models/session_state.h"
 #include "tril/ops/attention.h"
 #include "tril/prove/bits.h"
 
@@ -193,12 +195,12 @@ class Probe {
     const Memory memory = encode_pairs(model_, packed.pairs, session_);
     Rows rows = packed.target;
     std::vector<int32_t> slots;
-    for (size_t i = 0; i < packed.pairs.size(); ++i) slots.push_back(session_.cache.open());
+    for (size_t i = 0; i < packed.pairs.size(); ++i) slots.push_back(session_->cache.open());
     for (int32_t& slot : rows.slots) {
       if (slot >= 0) slot = slots[static_cast<size_t>(slot)];
     }
     const auto give_back = [&] {
-      for (const int32_t slot : slots) session_.cache.release(slot);
+      for (const int32_t slot : slots) session_->cache.release(slot);
     };
     try {
       std::vector<float> hidden = to_floats(model_.forward(rows, memory, session_));
@@ -257,7 +259,7 @@ class Probe {
   }
 
   Tensor tensor_of(const Shape& shape, const std::vector<float>& values) {
-    const Tensor tensor(session_.arena, shape, session_.activations);
+    const Tensor tensor(session_->arena, shape, session_->activations);
     set_values(tensor, values);
     return tensor;
   }
@@ -273,7 +275,7 @@ class Probe {
     const Tensor dout = tensor_of(call.q_shape, upstream);
     ops::AttentionOptions options = call.options;
     if (!call.bias.empty()) {
-      options.bias = Tensor(session_.arena, call.bias_shape);
+      options.bias = Tensor(session_->arena, call.bias_shape);
       set_values(options.bias, call.bias);
     }
     const auto run = [&](std::vector<float>& out, std::vector<float>& dq) {
@@ -293,7 +295,7 @@ class Probe {
       const auto at = static_cast<int64_t>(row);
       std::vector<float> key(static_cast<size_t>(width)), value(key.size());
       for (const Poison poison : kPoisons) {
-        const Arena::Scope scratch(session_.arena);
+        const Arena::Scope scratch(session_->arena);
         fill_with(poison, 2 * row, key);
         fill_with(poison, 2 * row + 1, value);
         set_values(k.slice(at, at + 1), key);

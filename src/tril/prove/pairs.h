@@ -5,16 +5,11 @@
 #include <span>
 #include <vector>
 
+#include "tril/models/observer.h"
 #include "tril/models/transformer.h"
+#include "tril/prove/report.h"
 
 namespace tril {
-
-struct TokenPair {
-  std::vector<int32_t> source;  // as the encoder reads it; empty for a decoder-only model
-  std::vector<int32_t> target;  // as the decoder reads it: START and what follows
-  // The token after the target: the label of its last row in training.
-  int32_t next = 0;
-};
 
 // Tokens drawn uniformly from the vocabulary, the same for the same seed on every machine. Source
 // and target are `length` tokens long.

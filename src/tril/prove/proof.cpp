@@ -2,6 +2,16 @@
 
 #include <algorithm>
 
+#include "tril/models/session_state.h"
+#include "tril/prove/agreement.h"
+#include "tril/prove/every_gradient.h"
+#include "tril/prove/for_every_input.h"
+#include "tril/prove/hooked.h"
+#include "tril/prove/leak.h"
+#include "tril/prove/sequential.h"
+#include "tril/prove/table.h"
+#include "tril/tensor/context.h"
+
 namespace tril {
 namespace {
 
@@ -79,10 +89,15 @@ TokenPair pair_of_length(std::span<const TokenPair> pairs, size_t first, int64_t
 
 class Proof {
  public:
-  Proof(const Transformer& model, std::span<const TokenPair> pairs, const ProofOptions& options)
-      : model_(model), pairs_(pairs), options_(options), session_(model, options.threads) {
-    session_.masking = options.masking;
-    session_.hooks = options.hooks;
+  Proof(const Transformer& model, std::span<const TokenPair> pairs, const ProofOptions& options,
+        const TestHooks& hooks)
+      : model_(model),
+        pairs_(pairs),
+        options_(options),
+        hooks_(hooks),
+        session_(model, options.threads) {
+    session_->masking = options.masking;
+    session_->hooks = hooks;
   }
 
   ProofReport run() {
@@ -205,7 +220,7 @@ class Proof {
       const SequentialOptions how{
           .threads = options_.threads,
           .masking = options_.masking,
-          .hooks = options_.hooks,
+          .hooks = hooks_,
           .progress = [&](int64_t done, int64_t all) { tell(what, done, all); }};
       std::vector<TokenPair> pairs;
       if (line.on_tiny_model) {
@@ -243,12 +258,12 @@ class Proof {
     for (const Compute compute : {Compute::int8, Compute::bf16_dot}) {
       EveryInputOptions form = every_input_options();
       form.compute = compute;
-      form.order = KernelOrder::cpu;
+      form.order = OperationOrder::cpu;
       form.length = kEveryLengthOfOtherForms;
       add_every_input(form, false, kShareOfOtherForms);
     }
-    for (const KernelOrder order :
-         {KernelOrder::cpu, KernelOrder::cuda_fp32, KernelOrder::cuda_bf16}) {
+    for (const OperationOrder order :
+         {OperationOrder::cpu, OperationOrder::cuda_fp32, OperationOrder::cuda_bf16}) {
       EveryInputOptions other = every_input_options();
       if (order == other.order) continue;
       other.order = order;
@@ -287,7 +302,7 @@ class Proof {
         concat("for every input, gradients, ", options.every_length ? "1 to " : "", options.length);
     tell(what, 0, 100);
     options.progress = [&](double done) { tell(what, static_cast<int64_t>(100.0 * done), 100); };
-    options.order = KernelOrder::cpu;  // the only ones whose backward kernels have models
+    options.order = OperationOrder::cpu;  // the only ones whose backward kernels have models
     report_.every_gradient.push_back(
         {options.length, options.every_length, tiny,
          prove_every_gradient(tiny ? tiny_config_like(model_.config()) : model_.config(),
@@ -297,7 +312,7 @@ class Proof {
     EveryInputOptions options;
     options.order = model_.placement().order();
     options.threads = options_.threads;
-    options.hooks = options_.hooks;
+    options.hooks = hooks_;
     options.masking = options_.masking;
     return options;
   }
@@ -318,7 +333,7 @@ class Proof {
     const bool tiny = !asked && !affordable(options, share);
     const std::string what = concat(
         "for every input, ",
-        options.order == KernelOrder::cpu ? word_for(options.compute) : word_for(options.order),
+        options.order == OperationOrder::cpu ? word_for(options.compute) : word_for(options.order),
         options.every_length ? ", 1 to " : ", ", options.length);
     tell(what, 0, 100);
     options.progress = [&](double done) { tell(what, static_cast<int64_t>(100.0 * done), 100); };
@@ -331,6 +346,7 @@ class Proof {
   const Transformer& model_;
   std::span<const TokenPair> pairs_;
   const ProofOptions& options_;
+  const TestHooks& hooks_;
   Session session_;
   ProofReport report_;
 };
@@ -372,11 +388,16 @@ std::vector<Section> ProofReport::failed() const {
 
 ProofReport prove(const Transformer& model, std::span<const TokenPair> pairs,
                   const ProofOptions& options) {
+  return prove_hooked(model, pairs, options, {});
+}
+
+ProofReport prove_hooked(const Transformer& model, std::span<const TokenPair> pairs,
+                         const ProofOptions& options, const TestHooks& hooks) {
   check(model.config(), pairs);
   require(options.end >= 0 && options.end < model.config().target_vocab,
           ErrorCode::invalid_argument, "prove: END is ", options.end,
           ", not below the vocabulary of ", model.config().target_vocab);
-  return Proof(model, pairs, options).run();
+  return Proof(model, pairs, options, hooks).run();
 }
 
 }  // namespace tril

@@ -14,94 +14,13 @@
 #include <cstdint>
 #include <functional>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
-#include "tril/prove/agreement.h"
-#include "tril/prove/every_gradient.h"
-#include "tril/prove/for_every_input.h"
-#include "tril/prove/leak.h"
-#include "tril/prove/sequential.h"
-#include "tril/prove/table.h"
+#include "tril/models/transformer.h"
+#include "tril/prove/report.h"
 
 namespace tril {
-
-enum class Section { table, agreement, leaks, sequential, every_input };
-template <>
-struct Words<Section> {
-  static constexpr std::string_view kList[] = {"table", "agreement", "leaks", "sequential",
-                                               "every-input"};
-};
-
-struct AgreementLine {
-  Writing writing = Writing::teacher_forced;
-  Company company = Company::alone;
-  // A beam that reached END before any hypothesis was forked is run again without END: then all
-  // hypotheses get as long as they may.
-  bool without_end = false;
-  Agreement figures{};
-  // A beam whose hypotheses were never forked shows nothing about forking.
-  bool holds() const { return figures.same() && (writing != Writing::beam || figures.moved > 0); }
-};
-
-struct SequentialCase {
-  int64_t rows = 1;  // targets in a batch
-  int64_t length = 0;
-};
-
-struct SequentialLine : SequentialCase {
-  bool on_tiny_model = false;  // tiny_config_like(), because the model itself would take too long
-  // A model with bf16 activations is compared in fp32: the bounds of bf16 sums would be as large as
-  // the sums.
-  bool in_fp32 = false;
-  SequentialComparison figures{};
-};
-
-// A run of prove_for_every_input(), with this form of weights, these kernels and these lengths. A
-// weight of bf16 is one number like one of fp32, so fp32 stands for both.
-struct EveryInputLine {
-  Compute compute = Compute::fp32;
-  KernelOrder order = KernelOrder::cpu;
-  int64_t length = 0;
-  bool every_length = false;   // every length up to this
-  bool on_tiny_model = false;  // tiny_config_like(), because the model itself would take too long
-  EveryInputResult figures{};
-};
-
-// Gradients are stored with their weights, some 80 bytes for each, so a model with more weights
-// than this is never differentiated itself.
-constexpr int64_t kMostGradients = 4'000'000;
-
-// A run of prove_every_gradient(): the losses of every position of a sentence of this length, or of
-// the last but one alone.
-struct EveryGradientLine {
-  int64_t length = 0;
-  bool every_position = false;
-  bool on_tiny_model = false;
-  EveryGradientResult figures{};
-};
-
-struct ProofReport {
-  int64_t sentences = 0;
-  int64_t positions = 0;  // of their targets
-  int64_t longest = 0;    // target in section 2; made from the sentences if none is as long
-  size_t shown = 0;       // the sentence of the table: one with a wrong prediction, if there is one
-
-  TableEvidence table;
-  std::vector<AgreementLine> agreement;
-  LeakProbe leaks;
-  std::vector<SequentialLine> sequential;
-  std::vector<EveryInputLine> every_input;
-  std::vector<EveryGradientLine> every_gradient;
-  // Why the model cannot be trained, so that section 4 and the gradients of section 5 have nothing
-  // to show; empty: it can.
-  std::string without_gradients;
-
-  bool holds(Section section) const;
-  bool holds() const { return failed().empty(); }
-  std::vector<Section> failed() const;
-};
 
 struct ProofOptions {
   int threads = 0;  // 0: all cores
@@ -122,7 +41,6 @@ struct ProofOptions {
   // chosen.
   int64_t every_length = 0;
   int64_t one_length = 0;
-  TestHooks hooks{};
   // The current activity and its progress; may be empty.
   std::function<void(std::string_view what, int64_t done, int64_t all)> progress{};
 };

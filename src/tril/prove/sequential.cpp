@@ -6,7 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "tril/autograd/tape.h"
 #include "tril/base/clock.h"
+#include "tril/models/session_state.h"
 #include "tril/prove/bits.h"
 
 namespace tril {
@@ -24,9 +26,9 @@ class Learner {
  public:
   Learner(const Transformer& model, const SequentialOptions& options)
       : model_(model), session_(model, options.threads) {
-    session_.masking = options.masking;
-    session_.hooks = options.hooks;
-    session_.observer = &counter_;
+    session_->masking = options.masking;
+    session_->hooks = options.hooks;
+    session_->observer = &counter_;
   }
 
   // One step on these targets, with one label per row. The gradients are valid until the next step.
@@ -60,9 +62,9 @@ class Learner {
     return {.calls = counter_.calls(),
             .rows = counter_.rows(),
             .seconds = seconds_,
-            .peak_bytes = session_.arena.peak_bytes() + session_.host.peak_bytes()};
+            .peak_bytes = session_->arena.peak_bytes() + session_->host.peak_bytes()};
   }
-  const Parallel& parallel() const { return session_.parallel; }
+  const Parallel& parallel() const { return session_->parallel; }
 
  private:
   const Transformer& model_;

@@ -4,6 +4,8 @@
 #include <map>
 
 #include "tril/decode/search.h"
+#include "tril/models/session_state.h"
+#include "tril/nn/cache.h"
 
 namespace tril {
 namespace {
@@ -72,7 +74,7 @@ void feed_given(const Transformer& model, std::span<const TokenPair> pairs, size
                 Session& session, const CallRecorder& recorder, StepwiseResult& result) {
   session.reset();
   const Memory memory = encode_pairs(model, pairs, session);
-  OpenSlots slots(session.cache);
+  OpenSlots slots(session->cache);
   std::vector<int32_t> slot_of(pairs.size(), -1);
   const size_t base = result.transcripts.size();
   for (size_t i = 0; i < pairs.size(); ++i) {
@@ -260,7 +262,7 @@ StepwiseResult write_step_by_step(const Transformer& model, std::span<const Toke
                                   const AgreementOptions& options, Session& session) {
   StepwiseResult result;
   if (pairs.empty()) return result;
-  CallRecorder recorder(session.observer);
+  CallRecorder recorder(session->observer);
   const ObserverScope scope(session, &recorder);
   if (options.writing != Writing::teacher_forced) {
     write_by_search(model, pairs, options, session, recorder, result);

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include "tril/autograd/tape.h"
 #include "tril/base/fingerprint.h"
+#include "tril/models/session_state.h"
+#include "tril/ops/loss.h"
 #include "tril/prove/bits.h"
 #include "tril/prove/stepwise.h"
 
@@ -47,13 +50,13 @@ class Table {
     session_.reset();
     const ObserverScope scope(session_, nullptr);
     const Memory memory = encode_pairs(model_, {&pair_, 1}, session_);
-    const int32_t slot = session_.cache.open();
+    const int32_t slot = session_->cache.open();
     try {
       Logits logits = forward_all(memory, slot);
-      session_.cache.release(slot);
+      session_->cache.release(slot);
       return logits;
     } catch (...) {
-      session_.cache.release(slot);
+      session_->cache.release(slot);
       throw;
     }
   }
@@ -75,7 +78,7 @@ class Table {
     session_.reset();
     std::vector<int32_t> result;
     for (const std::vector<float>& row : logits) {
-      const Tensor values(session_.arena, {1, static_cast<int64_t>(row.size())});
+      const Tensor values(session_->arena, {1, static_cast<int64_t>(row.size())});
       set_values(values, row);
       const std::vector<float> log_probs = to_floats(ops::log_probs(session_, values));
       int32_t best = -1;

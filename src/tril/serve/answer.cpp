@@ -7,6 +7,7 @@
 #include "tril/base/checksum.h"
 #include "tril/serve/json_out-inl.h"
 #include "tril/translate/doubt.h"
+#include "tril/version.h"
 
 namespace tril::serve {
 namespace {
@@ -87,7 +88,7 @@ Json receipt_of(const TextJob& job) {
   Json answer = Json::array();
   for (size_t i = 0; i < job.call().texts.size(); ++i) answer.push_back(computed(job, i));
   return {{"tril_receipt", kReceiptFormat},
-          {"version", TRIL_VERSION},
+          {"version", kVersion},
           {"model", model.name},
           {"fingerprint", model.fingerprint},
           {"device", to_string(model.translator.model().placement().device)},

@@ -5,6 +5,7 @@
 // timer `wake_`, which others cancel, and a second wait watches whether the client is still there.
 #include "tril/serve/http_connection.h"
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>

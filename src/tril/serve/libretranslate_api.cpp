@@ -1,6 +1,7 @@
 // LibreTranslate's API, as far as its clients use it: /translate, /detect, /languages, /health,
 // /frontend/settings. Bodies are JSON or forms; the key is in the body.
 #include <algorithm>
+#include <cmath>
 #include <unordered_map>
 #include <utility>
 

@@ -1,5 +1,6 @@
 // tril's own API under /v1: everything the program can do with text.
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "tril/base/checksum.h"

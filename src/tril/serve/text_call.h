@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tril/decode/search.h"
 #include "tril/serve/model_set.h"
 #include "tril/serve/request_fields.h"
 #include "tril/translate/text_plan.h"

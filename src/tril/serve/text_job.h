@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "tril/decode/engine.h"
 #include "tril/serve/api_error.h"
 #include "tril/serve/cache.h"
 #include "tril/serve/metrics.h"

@@ -39,21 +39,21 @@ constexpr int64_t kLargest = int64_t{1} << 56;  // below this, no sum of sizes o
 
 }  // namespace
 
-bool is_current(ArenaTicket ticket) {
-  return ticket.arena < kMaxArenas &&
-         lives[ticket.arena].load(std::memory_order_relaxed) == ticket.life;
+bool is_current(Ticket ticket) {
+  return ticket.memory < kMaxArenas &&
+         lives[ticket.memory].load(std::memory_order_relaxed) == ticket.life;
 }
 
 Arena::Arena(Device device) : device_(device) {
-  ticket_.arena = take_number();
-  ticket_.life = lives[ticket_.arena].fetch_add(1) + 1;
+  ticket_.memory = take_number();
+  ticket_.life = lives[ticket_.memory].fetch_add(1) + 1;
 }
 
 Arena::~Arena() {
-  lives[ticket_.arena].fetch_add(1);
+  lives[ticket_.memory].fetch_add(1);
   free_blocks();
   const std::lock_guard lock(registry_mutex);
-  free_numbers().push_back(ticket_.arena);
+  free_numbers().push_back(ticket_.memory);
 }
 
 void Arena::free_blocks() {
@@ -93,7 +93,7 @@ void* Arena::allocate_items(int64_t count, int64_t bytes_each) {
 }
 
 void Arena::reset() {
-  ticket_.life = lives[ticket_.arena].fetch_add(1) + 1;
+  ticket_.life = lives[ticket_.memory].fetch_add(1) + 1;
   current_ = 0;
   mark_ = 0;
   used_before_ = 0;

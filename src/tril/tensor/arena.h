@@ -10,21 +10,23 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "tril/device/device.h"
+#include "tril/tensor/ticket.h"
 
 namespace tril {
 
-// The arena a tensor comes from, and how often that had been reset.
-struct ArenaTicket {
-  uint32_t arena = 0;
-  uint32_t life = 0;
+// What a tensor's constructor is given. Nothing else is derived from it: it is the name by which
+// tensor.h, a public header, knows an arena.
+class TensorMemory {
+ private:
+  friend class Arena;
+  TensorMemory() = default;
 };
-// False once that arena was reset or destroyed.
-bool is_current(ArenaTicket ticket);
 
-class Arena {
+class Arena : public TensorMemory {
  public:
   explicit Arena(Device device = Device::cpu);
   ~Arena();
@@ -32,7 +34,7 @@ class Arena {
   Arena& operator=(const Arena&) = delete;
 
   Device device() const { return device_; }
-  ArenaTicket ticket() const { return ticket_; }
+  Ticket ticket() const { return ticket_; }
 
   // Memory aligned to kMemoryAlignment, not initialised, valid until reset().
   void* allocate(int64_t bytes);
@@ -98,7 +100,7 @@ class Arena {
   void free_blocks();
 
   Device device_;
-  ArenaTicket ticket_;
+  Ticket ticket_;
   std::vector<Block> blocks_;
   size_t current_ = 0;       // the block being filled
   int64_t mark_ = 0;         // bytes used in it

@@ -13,13 +13,13 @@
 #include "tril/base/dtype.h"
 #include "tril/base/expression.h"
 #include "tril/base/parallel.h"
-#include "tril/base/words.h"
 #include "tril/device/queue.h"
 #include "tril/tensor/arena.h"
+#include "tril/tensor/placement.h"
 
 namespace tril {
 
-class Tape;
+class Recording;
 
 // Deliberate faults, for tests that must be able to fail. None in ordinary use.
 struct TestHooks {
@@ -62,19 +62,11 @@ struct TestHooks {
   bool learn_from_next = false;
 };
 
-// The kernels whose order of operations expressions follow (kernels/model). On CUDA the order
-// depends on the type of activations.
-enum class KernelOrder { cpu, cuda_fp32, cuda_bf16 };
-template <>
-struct Words<KernelOrder> {
-  static constexpr std::string_view kList[] = {"cpu", "cuda-fp32", "cuda-bf16"};
-};
-
 // For contexts whose numbers are expressions: what the tokens stand for, whose kernels make them,
 // and how many operations were made.
 struct ExpressionInputs {
   std::vector<Reach> tokens{};  // by token: where in the input it stands; beyond: nowhere
-  KernelOrder order = KernelOrder::cpu;
+  OperationOrder order = OperationOrder::cpu;
   std::atomic<int64_t> operations{0};
 
   Reach reach_of(int32_t token) const {
@@ -104,27 +96,6 @@ struct Mirrored {
   const T& operator[](int64_t i) const { return host[static_cast<size_t>(i)]; }
   auto begin() const { return host.begin(); }
   auto end() const { return host.end(); }
-};
-
-// The type of activations unless another is requested.
-constexpr DType activation_type(Device device) { return on_gpu(device) ? DType::bf16 : DType::f32; }
-// The device a model is on, and the type in which its activations are stored: fp32 on the CPU, bf16
-// or, for checking, fp32 on CUDA.
-struct Placement {
-  Device device = Device::cpu;
-  DType activations = DType::f32;
-
-  Placement() = default;
-  Placement(Device on) : device(on), activations(activation_type(on)) {}  // NOLINT
-  Placement(Device on, DType type) : device(on), activations(type) {}
-  // Numbers that remember how they were made instead of computing, in host memory.
-  static Placement expressions() { return {Device::cpu, DType::expression}; }
-  // Of the kernels that run there.
-  KernelOrder order() const {
-    if (!on_gpu(device)) return KernelOrder::cpu;
-    return activations == DType::bf16 ? KernelOrder::cuda_bf16 : KernelOrder::cuda_fp32;
-  }
-  bool operator==(const Placement&) const = default;
 };
 
 struct Context {
@@ -213,7 +184,7 @@ struct Context {
   // Products on CUDA (kernels/cuda/gemm.h), created for the first one.
   std::shared_ptr<void> products;
   Parallel parallel;
-  Tape* tape = nullptr;  // set while a Tape records on this context (autograd/tape.h)
+  Recording* tape = nullptr;  // set while a Tape records on this context (autograd/tape.h)
   TestHooks hooks;
 
  private:

@@ -3,19 +3,25 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tril/tensor/arena.h"
+
 namespace tril {
 
-Tensor::Tensor(Arena& arena, const Shape& shape, DType type)
-    : shape_(shape), ticket_(arena.ticket()), type_(type), device_(arena.device()) {
+Tensor::Tensor(TensorMemory& memory, const Shape& shape, DType type) : shape_(shape), type_(type) {
+  auto& arena = static_cast<Arena&>(memory);
+  ticket_ = arena.ticket();
+  device_ = arena.device();
   int64_t bytes = 0;
   require(!__builtin_mul_overflow(shape.size(), size_of(type), &bytes), ErrorCode::invalid_argument,
           "tensor ", shape, " is too large");
   data_ = arena.allocate(bytes);
 }
 
-Tensor Tensor::view(const Arena& arena, const void* memory, const Shape& shape, DType type) {
+Tensor Tensor::view(const TensorMemory& owner, const void* elements, const Shape& shape,
+                    DType type) {
+  const auto& arena = static_cast<const Arena&>(owner);
   Tensor tensor;
-  tensor.data_ = const_cast<void*>(memory);
+  tensor.data_ = const_cast<void*>(elements);
   tensor.shape_ = shape;
   tensor.ticket_ = arena.ticket();
   tensor.type_ = type;

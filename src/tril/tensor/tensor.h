@@ -1,4 +1,4 @@
-// Tensor: a typed, shaped handle to memory that an Arena owns. Copying copies the handle.
+// Tensor: a typed, shaped handle to memory of the step that made it. Copying copies the handle.
 //
 // Tensors are row-major and dense, except for a column_slice() of a matrix, whose rows lie apart:
 // only operations that say so accept it, the others raise. A default Tensor is undefined and means
@@ -12,21 +12,25 @@
 
 #include "tril/base/dtype.h"
 #include "tril/base/error.h"
-#include "tril/tensor/arena.h"
+#include "tril/device/device.h"
 #include "tril/tensor/shape.h"
+#include "tril/tensor/ticket.h"
 
 namespace tril {
+
+class TensorMemory;  // tensor/arena.h: what owns the memory of a step
 
 class Tensor {
  public:
   Tensor() = default;
   // Not initialised.
-  Tensor(Arena& arena, const Shape& shape, DType type = DType::f32);
+  Tensor(TensorMemory& memory, const Shape& shape, DType type = DType::f32);
 
-  // Elements in memory that the arena keeps alive but did not allocate; never to be written.
-  static Tensor view(const Arena& arena, const void* memory, const Shape& shape, DType type);
+  // Elements that `owner` keeps alive but did not allocate; never to be written.
+  static Tensor view(const TensorMemory& owner, const void* elements, const Shape& shape,
+                     DType type);
 
-  bool defined() const { return data_ != nullptr || ticket_.arena != 0; }
+  bool defined() const { return data_ != nullptr || ticket_.memory != 0; }
   const Shape& shape() const { return shape_; }
   int64_t size() const { return shape_.size(); }
   int64_t rows() const { return shape_.rows(); }
@@ -34,8 +38,8 @@ class Tensor {
   DType dtype() const { return type_; }
   Device device() const { return device_; }
 
-  // Raises when the tensor is undefined, of another type, not in host memory, not dense, or from an
-  // arena that was reset since.
+  // Raises when the tensor is undefined, of another type, not in host memory, not dense, or from a
+  // step that has ended since.
   template <class T = float>
   T* data() const {
     check_readable(dtype_of<T>(), Device::cpu);
@@ -86,7 +90,7 @@ class Tensor {
   void* data_ = nullptr;
   const void* part_of_ = nullptr;
   Shape shape_;
-  ArenaTicket ticket_;
+  Ticket ticket_;
   DType type_ = DType::f32;
   Device device_ = Device::cpu;
   int64_t row_stride_ = 0;  // 0: dense

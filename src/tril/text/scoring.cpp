@@ -7,6 +7,7 @@
 
 #include "tril/base/error.h"
 #include "tril/text/utf8.h"
+#include "tril/version.h"
 
 namespace tril {
 
@@ -44,6 +45,6 @@ std::string fixed(double value, int decimals) {
   return {digits.data(), result.ptr};
 }
 
-std::string_view score_version() { return "tril." TRIL_VERSION; }
+std::string score_version() { return concat("tril.", kVersion); }
 
 }  // namespace tril

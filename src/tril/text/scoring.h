@@ -30,6 +30,6 @@ std::string to_string(const ReferenceCount& count);
 std::string fixed(double value, int decimals);
 
 // "tril.0.1.0"
-std::string_view score_version();
+std::string score_version();
 
 }  // namespace tril

@@ -13,13 +13,14 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "tril/base/shared.h"
 
 namespace tril {
 
@@ -177,8 +178,8 @@ class Tokenizer {
  private:
   struct State;
   friend class TokenizerBuilder;
-  explicit Tokenizer(std::shared_ptr<const State> state) : state_(std::move(state)) {}
-  std::shared_ptr<const State> state_;
+  explicit Tokenizer(const Shared<const State>& state) : state_(state) {}
+  Shared<const State> state_;
 };
 
 }  // namespace tril

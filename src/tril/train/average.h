@@ -14,17 +14,11 @@
 
 #include "tril/io/safetensors.h"
 #include "tril/models/transformer.h"
+#include "tril/tensor/arena.h"
+#include "tril/train/average_options.h"
 #include "tril/train/frozen.h"
 
 namespace tril {
-
-enum class AverageType { none, exponential, checkpoints };
-
-struct AverageOptions {
-  AverageType type = AverageType::exponential;
-  double decay = 0.998;     // exponential
-  int64_t checkpoints = 5;  // how many
-};
 
 class WeightAverage {
  public:

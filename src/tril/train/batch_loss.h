@@ -7,8 +7,8 @@
 namespace tril {
 
 // Whole targets in one call, under the session's tape.
-inline Tensor batch_loss(const Transformer& model, const Batch& batch,
-                         const ops::LossOptions& options, Session& session) {
+inline Tensor batch_loss(const Transformer& model, const Batch& batch, const LossOptions& options,
+                         Session& session) {
   const Memory memory =
       model.config().decoder_only() ? Memory{} : model.encode(batch.source, session);
   const Tensor hidden = model.forward(batch.target, memory, session);

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tril/autograd/tape.h"
 #include "tril/data/batches.h"
 #include "tril/decode/search.h"
+#include "tril/models/session_state.h"
 #include "tril/text/bleu.h"
 #include "tril/train/batch_loss.h"
 
@@ -25,7 +27,7 @@ bool add_loss(const Transformer& model, const Tokenizer& tokenizer, const Corpus
   Batch batch;
   const auto run = [&] {
     session.reset();
-    session.dropout.reset();
+    session->dropout.reset();
     Tape tape(session);
     sum += static_cast<double>(to_floats(batch_loss(model, batch, {}, session))[0]);
     tokens += batch.target_tokens;

@@ -7,10 +7,12 @@
 #include <vector>
 
 #include "tril/data/corpus.h"
-#include "tril/models/transformer.h"
 #include "tril/text/tokenizer.h"
 
 namespace tril {
+
+class Session;
+class Transformer;
 
 struct EvaluationOptions {
   int64_t beam = 1;

@@ -4,6 +4,7 @@
 
 #include "tril/base/error.h"
 #include "tril/data/permutation.h"
+#include "tril/models/session_state.h"
 #include "tril/train/updater.h"
 
 namespace tril {
@@ -13,11 +14,11 @@ namespace {
 class TrainingSession {
  public:
   TrainingSession(Session& session, Masking masking) : session_(session) {
-    session_.masking = masking;
+    session_->masking = masking;
   }
   ~TrainingSession() {
-    session_.masking = Masking::causal;
-    session_.dropout.reset();
+    session_->masking = Masking::causal;
+    session_->dropout.reset();
   }
   TrainingSession(const TrainingSession&) = delete;
   TrainingSession& operator=(const TrainingSession&) = delete;

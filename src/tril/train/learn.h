@@ -12,7 +12,7 @@
 
 #include "tril/data/batches.h"
 #include "tril/models/transformer.h"
-#include "tril/train/average.h"
+#include "tril/train/average_options.h"
 #include "tril/train/optimizer.h"
 #include "tril/train/schedule.h"
 

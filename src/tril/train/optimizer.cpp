@@ -4,8 +4,12 @@
 #include <cmath>
 
 #include "tril/base/rounding.h"
+#include "tril/io/safetensors.h"
+#include "tril/ops/optimizer.h"
 #include "tril/ops/rows.h"
 #include "tril/ops/weights.h"
+#include "tril/tensor/arena.h"
+#include "tril/train/frozen.h"
 
 namespace tril {
 
@@ -18,8 +22,37 @@ void check(const AdamWOptions& options) {
           options.clip_norm, ": betas must be in [0, 1), epsilon positive, the rest not negative");
 }
 
-AdamWOptimizer::AdamWOptimizer(Transformer& model, const AdamWOptions& options,
-                               const Frozen& frozen)
+class AdamWOptimizer::State {
+ public:
+  State(const Transformer& model, const AdamWOptions& options, const Frozen& frozen);
+  void add(const Gradients& gradients, MicroBatch which, Context& context);
+  void step(float rate, Context& context);
+  ops::AdamW& adamw() { return adamw_; }
+  std::vector<NamedTensor> moments() const;
+
+ private:
+  // A parameter's gradient while micro-batches come in.
+  struct Gathered {
+    static constexpr int64_t kNone = -1;
+    Tensor sum{};           // memory for it, allocated when first needed
+    int64_t since = kNone;  // the first micro-batch of the update that had a gradient
+  };
+
+  std::vector<ops::UpdateTensor> without_frozen_rows() const;
+
+  Transformer model_;
+  ops::AdamW adamw_;
+  Arena arena_;
+  // Of the parameters that are not frozen:
+  std::vector<std::string> names_;          // sorted
+  std::vector<ops::UpdateTensor> tensors_;  // in their order
+  std::vector<Gathered> gathered_;          // likewise
+  std::vector<int64_t> frozen_rows_;        // likewise; empty where no parameter has one
+  bool packs_ = false;  // weights have packed forms that AdamW does not write itself
+};
+
+AdamWOptimizer::State::State(const Transformer& model, const AdamWOptions& options,
+                             const Frozen& frozen)
     : model_(model),
       adamw_(model.placement().device, {.beta1 = options.beta1,
                                         .beta2 = options.beta2,
@@ -27,7 +60,7 @@ AdamWOptimizer::AdamWOptimizer(Transformer& model, const AdamWOptions& options,
                                         .clip_norm = options.clip_norm}),
       arena_(model.placement().device) {
   check(options);
-  auto parameters = model.writable_parameters();
+  auto parameters = model_.writable_parameters();
   std::sort(parameters.begin(), parameters.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });
   // A rounded weight is written together with the weight itself, and then no other form of it is
@@ -54,7 +87,7 @@ AdamWOptimizer::AdamWOptimizer(Transformer& model, const AdamWOptions& options,
   }
 }
 
-void AdamWOptimizer::add(const Gradients& gradients, MicroBatch which, Context& context) {
+void AdamWOptimizer::State::add(const Gradients& gradients, MicroBatch which, Context& context) {
   const StandardRounding rounding;
   for (size_t i = 0; i < tensors_.size(); ++i) {
     Tensor& taken = tensors_[i].gradient;
@@ -80,7 +113,7 @@ void AdamWOptimizer::add(const Gradients& gradients, MicroBatch which, Context& 
   }
 }
 
-void AdamWOptimizer::step(float rate, Context& context) {
+void AdamWOptimizer::State::step(float rate, Context& context) {
   const StandardRounding rounding;
   if (frozen_rows_.empty()) {
     adamw_.update(context, tensors_, rate);
@@ -91,7 +124,7 @@ void AdamWOptimizer::step(float rate, Context& context) {
 }
 
 // A table with a frozen row is two tables, those above and below it.
-std::vector<ops::UpdateTensor> AdamWOptimizer::without_frozen_rows() const {
+std::vector<ops::UpdateTensor> AdamWOptimizer::State::without_frozen_rows() const {
   std::vector<ops::UpdateTensor> result;
   for (size_t i = 0; i < tensors_.size(); ++i) {
     const ops::UpdateTensor& whole = tensors_[i];
@@ -118,12 +151,7 @@ std::vector<ops::UpdateTensor> AdamWOptimizer::without_frozen_rows() const {
   return result;
 }
 
-void AdamWOptimizer::step(const Gradients& gradients, float rate, Context& context) {
-  add(gradients, {}, context);
-  step(rate, context);
-}
-
-std::vector<NamedTensor> AdamWOptimizer::moments() const {
+std::vector<NamedTensor> AdamWOptimizer::State::moments() const {
   std::vector<NamedTensor> result;
   for (size_t i = 0; i < names_.size(); ++i) {
     result.push_back({"first." + names_[i], tensors_[i].first});
@@ -134,10 +162,40 @@ std::vector<NamedTensor> AdamWOptimizer::moments() const {
   return result;
 }
 
+AdamWOptimizer::AdamWOptimizer(Transformer& model, const AdamWOptions& options)
+    : AdamWOptimizer(model, options, Frozen(model)) {}
+AdamWOptimizer::AdamWOptimizer(Transformer& model, const AdamWOptions& options,
+                               const Frozen& frozen)
+    : state_(new State(model, options, frozen)) {}
+AdamWOptimizer::~AdamWOptimizer() { delete state_; }
+
+void AdamWOptimizer::add(const Gradients& gradients, MicroBatch which, Context& context) {
+  state_->add(gradients, which, context);
+}
+void AdamWOptimizer::step(float rate, Context& context) { state_->step(rate, context); }
+void AdamWOptimizer::step(const Gradients& gradients, float rate, Context& context) {
+  add(gradients, {}, context);
+  step(rate, context);
+}
+
+AdamWOptimizer::Last AdamWOptimizer::last(Context& context) const {
+  const ops::AdamW::Last last = state_->adamw().last(context);
+  return {last.norm, last.steps};
+}
+int64_t AdamWOptimizer::fetch_last(Context& context) const {
+  return state_->adamw().fetch_last(context);
+}
+AdamWOptimizer::Last AdamWOptimizer::fetched_last(Context& context, int64_t number) {
+  const ops::AdamW::Last last = ops::AdamW::fetched_last(context, number);
+  return {last.norm, last.steps};
+}
+
+std::vector<NamedTensor> AdamWOptimizer::moments() const { return state_->moments(); }
+
 void AdamWOptimizer::restore(int64_t steps, std::span<const NamedTensor> moments,
                              const std::string& file) {
   for (const NamedTensor& own : this->moments()) copy_named(moments, own, file);
-  adamw_.restore(steps);
+  state_->adamw().restore(steps);
 }
 
 }  // namespace tril

@@ -1,16 +1,17 @@
 // AdamW over a Transformer's parameters, with clipping by the norm of the whole gradient.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "tril/io/safetensors.h"
+#include "tril/autograd/tape.h"
 #include "tril/models/transformer.h"
-#include "tril/ops/optimizer.h"
-#include "tril/train/frozen.h"
 
 namespace tril {
+
+class Frozen;  // train/frozen.h
 
 struct AdamWOptions {
   float beta1 = 0.9f;
@@ -26,14 +27,18 @@ void check(const AdamWOptions& options);
 class AdamWOptimizer {
  public:
   // Shares the model's weights, and changes those that are not frozen.
-  AdamWOptimizer(Transformer& model, const AdamWOptions& options)
-      : AdamWOptimizer(model, options, Frozen(model)) {}
+  // Raises `unsupported` for a model that was not loaded for training, `invalid_argument` for
+  // invalid options.
+  AdamWOptimizer(Transformer& model, const AdamWOptions& options);
   AdamWOptimizer(Transformer& model, const AdamWOptions& options, const Frozen& frozen);
+  ~AdamWOptimizer();
+  AdamWOptimizer(const AdamWOptimizer&) = delete;
+  AdamWOptimizer& operator=(const AdamWOptimizer&) = delete;
 
   // Takes the gradients of one micro-batch. They come in order, from index 0; the gradient of the
   // update is their sum in that order. Gradients of an only micro-batch are not copied: the context
   // may not be reset before step(). A second call for the micro-batch that came last leaves the
-  // host as the first did, so that it can be part of a step (Queue::step).
+  // host as the first did, so that it can be repeated on a device.
   struct MicroBatch {
     int64_t index = 0;
     int64_t count = 1;  // of the update
@@ -48,13 +53,15 @@ class AdamWOptimizer {
   // An update by one batch: add() and step().
   void step(const Gradients& gradients, float rate, Context& context);
 
-  // The norm of the last update, and the number of updates that counted. Waits for the device.
-  ops::AdamW::Last last(Context& context) const { return adamw_.last(context); }
-  // The same for later, without waiting (Queue::fetch).
-  int64_t fetch_last(Context& context) const { return adamw_.fetch_last(context); }
-  static ops::AdamW::Last fetched_last(Context& context, int64_t number) {
-    return ops::AdamW::fetched_last(context, number);
-  }
+  struct Last {
+    double norm = 0.0;  // of the gradient of the last update, before clipping
+    int64_t steps = 0;  // updates that counted
+  };
+  // Waits for the device.
+  Last last(Context& context) const;
+  // The same for later, without waiting.
+  int64_t fetch_last(Context& context) const;
+  static Last fetched_last(Context& context, int64_t number);
 
   // For a checkpoint, by the parameters' names, sorted: "first.NAME" and "second.NAME".
   std::vector<NamedTensor> moments() const;
@@ -63,24 +70,8 @@ class AdamWOptimizer {
   void restore(int64_t steps, std::span<const NamedTensor> moments, const std::string& file);
 
  private:
-  // A parameter's gradient while micro-batches come in.
-  struct Gathered {
-    static constexpr int64_t kNone = -1;
-    Tensor sum{};           // memory for it, allocated when first needed
-    int64_t since = kNone;  // the first micro-batch of the update that had a gradient
-  };
-
-  std::vector<ops::UpdateTensor> without_frozen_rows() const;
-
-  Transformer model_;
-  ops::AdamW adamw_;
-  Arena arena_;
-  // Of the parameters that are not frozen:
-  std::vector<std::string> names_;          // sorted
-  std::vector<ops::UpdateTensor> tensors_;  // in their order
-  std::vector<Gathered> gathered_;          // likewise
-  std::vector<int64_t> frozen_rows_;        // likewise; empty where no parameter has one
-  bool packs_ = false;  // weights have packed forms that AdamW does not write itself
+  class State;
+  State* state_;
 };
 
 }  // namespace tril

@@ -9,6 +9,7 @@
 
 #include "tril/io/json.h"
 #include "tril/io/toml.h"
+#include "tril/train/option_list.h"
 
 namespace tril {
 namespace {

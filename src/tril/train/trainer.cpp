@@ -9,6 +9,7 @@
 
 #include "tril/base/clock.h"
 #include "tril/base/math.h"
+#include "tril/base/parallel.h"
 #include "tril/data/batches.h"
 #include "tril/io/atomic_file.h"
 #include "tril/models/folder.h"

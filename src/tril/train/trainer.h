@@ -16,7 +16,9 @@
 #include <optional>
 #include <string>
 
+#include "tril/base/error.h"
 #include "tril/data/corpus.h"
+#include "tril/tensor/placement.h"
 #include "tril/train/evaluation.h"
 #include "tril/train/options.h"
 

@@ -11,6 +11,7 @@
 #include "tril/models/folder_files.h"
 #include "tril/train/checkpoint.h"
 #include "tril/train/frozen.h"
+#include "tril/train/option_list.h"
 
 namespace tril {
 namespace {

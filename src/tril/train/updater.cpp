@@ -1,5 +1,6 @@
 #include "tril/train/updater.h"
 
+#include "tril/models/session_state.h"
 #include "tril/train/batch_loss.h"
 
 namespace tril {
@@ -31,20 +32,20 @@ bool Updater::update(int64_t number, std::span<const Batch> micro_batches,
   // Copies to the host keep a GPU waiting: none is made between the last micro-batch and the
   // change.
   const auto fetch_loss = [&] {
-    enqueued.losses.emplace_back(session_.queue, session_.queue.fetch(loss.raw(), sizeof(float)));
+    enqueued.losses.emplace_back(session_->queue, session_->queue.fetch(loss.raw(), sizeof(float)));
   };
   for (int64_t i = 0; i < count; ++i) {
     if (count > 1 && cancelled && cancelled()) return false;
-    session_.queue.step([&] {
+    session_->queue.step([&] {
       loss = enqueue_gradients(micro_batches[static_cast<size_t>(i)], {.index = i, .count = count},
                                number, enqueued.target_tokens);
     });
     if (i + 1 < count) fetch_loss();
   }
-  session_.queue.step([&] { enqueue_change(number); });
+  session_->queue.step([&] { enqueue_change(number); });
   fetch_loss();
   if (options_.gradient_norm) {
-    enqueued.gradient.emplace(session_.queue, optimizer_.fetch_last(session_));
+    enqueued.gradient.emplace(session_->queue, optimizer_.fetch_last(session_));
   }
   enqueued_.push_back(std::move(enqueued));
   return true;
@@ -53,7 +54,7 @@ bool Updater::update(int64_t number, std::span<const Batch> micro_batches,
 Tensor Updater::enqueue_gradients(const Batch& batch, AdamWOptimizer::MicroBatch which,
                                   int64_t number, int64_t target_tokens) {
   session_.reset();
-  session_.dropout = DropoutStep{.seed = options_.seed, .step = static_cast<uint32_t>(number)};
+  session_->dropout = DropoutStep{.seed = options_.seed, .step = static_cast<uint32_t>(number)};
   Tape tape(session_);
   const Tensor loss = batch_loss(model_, batch,
                                  {.smoothing = static_cast<float>(options_.smoothing),
@@ -66,9 +67,9 @@ Tensor Updater::enqueue_gradients(const Batch& batch, AdamWOptimizer::MicroBatch
 void Updater::enqueue_change(int64_t number) {
   // The gradients of the last micro-batch may still be in the session's arena, so it is not reset.
   // Even so, what this step allocates and uploads has the same addresses in every call.
-  const Arena::Scope on_device(session_.arena);
-  const Arena::Scope on_host(session_.host);
-  session_.queue.reset();
+  const Arena::Scope on_device(session_->arena);
+  const Arena::Scope on_host(session_->host);
+  session_->queue.reset();
   optimizer_.step(static_cast<float>(rate(number)), session_);
   average_.updated(number, session_);
 }
@@ -88,7 +89,7 @@ std::optional<UpdateOutcome> Updater::next_outcome() {
   }
   for (Fetch& fetch : oldest.losses) {
     float loss = 0.0f;
-    session_.queue.fetched(fetch.read(), &loss, sizeof loss);
+    session_->queue.fetched(fetch.read(), &loss, sizeof loss);
     outcome.loss_sum += static_cast<double>(loss) * static_cast<double>(oldest.target_tokens);
   }
   return outcome;

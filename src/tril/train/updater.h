@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "tril/data/batches.h"
+#include "tril/device/queue.h"
 #include "tril/models/transformer.h"
 #include "tril/train/average.h"
 #include "tril/train/optimizer.h"

@@ -1,5 +1,6 @@
 // Translator::submit() and what it returns.
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -10,6 +11,11 @@
 
 namespace tril {
 namespace {
+
+EngineClock::time_point time_point(Moment moment) {
+  return EngineClock::time_point(std::chrono::duration_cast<EngineClock::duration>(
+      std::chrono::nanoseconds(moment.nanoseconds)));
+}
 
 // An outcome on its way from the engine's thread to those who wait for it.
 class Arrival {
@@ -59,7 +65,7 @@ struct PendingTranslation::State {
   explicit State(std::function<void()> ready)
       : arrival(std::make_shared<Arrival>(std::move(ready))) {}
 
-  std::shared_ptr<TranslatorState> translator;
+  Shared<TranslatorState> translator;
   TranslateOptions options;
   int64_t number = 0;
   int64_t tokens_read = 0;
@@ -74,9 +80,8 @@ namespace {
 // The text of the tokens received so far.
 class TextSoFar {
  public:
-  TextSoFar(std::shared_ptr<const Tokenizer> tokenizer,
-            std::function<void(const StreamedText&)> listener)
-      : tokenizer_(std::move(tokenizer)), listener_(std::move(listener)) {}
+  TextSoFar(const Tokenizer& tokenizer, std::function<void(const StreamedText&)> listener)
+      : tokenizer_(tokenizer), listener_(std::move(listener)) {}
 
   void add(const StreamedTokens& news) {
     const auto sample = static_cast<size_t>(news.sample);
@@ -84,12 +89,12 @@ class TextSoFar {
     std::vector<int32_t>& tokens = tokens_[sample];
     tokens.insert(tokens.end(), news.tokens.begin(), news.tokens.end());
     const std::string text =
-        tokenizer_->decode(std::span(tokens).first(tokenizer_->whole_tokens(tokens)));
+        tokenizer_.decode(std::span(tokens).first(tokenizer_.whole_tokens(tokens)));
     listener_({news.sample, news.tokens, news.log_probs, text});
   }
 
  private:
-  std::shared_ptr<const Tokenizer> tokenizer_;
+  Tokenizer tokenizer_;
   std::function<void(const StreamedText&)> listener_;
   std::vector<std::vector<int32_t>> tokens_;  // by sample
 };
@@ -125,12 +130,13 @@ PendingTranslation Translator::submit(TextRequest request, const TranslateOption
     arrival->put(std::move(outcome));
   };
   if (submit.stream) {
-    const std::shared_ptr<const Tokenizer> tokenizer(state_, &state_->tokenizer);
-    events.tokens = [text = std::make_shared<TextSoFar>(tokenizer, submit.stream)](
+    events.tokens = [text = std::make_shared<TextSoFar>(state_->tokenizer, submit.stream)](
                         const StreamedTokens& news) { text->add(news); };
   }
-  state.ticket = state_->engine.submit(std::move(asked), search, options.slots, std::move(events),
-                                       {.client = submit.client, .deadline = submit.deadline});
+  RequestTerms terms{.client = submit.client};
+  if (submit.deadline) terms.deadline = time_point(*submit.deadline);
+  state.ticket =
+      state_->engine.submit(std::move(asked), search, options.slots, std::move(events), terms);
   return pending;
 }
 
@@ -148,7 +154,8 @@ void PendingTranslation::wait() const {
   state.arrival->wait();
 }
 
-bool PendingTranslation::wait_until(EngineClock::time_point time) const {
+bool PendingTranslation::wait_until(Moment moment) const {
+  const EngineClock::time_point time = time_point(moment);
   const State& state = submitted();
   while (!state.arrival->is_here() && EngineClock::now() < time &&
          state.translator->engine.help()) {

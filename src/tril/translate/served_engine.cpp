@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tril/base/caught.h"
+#include "tril/models/session_state.h"
 
 namespace tril {
 
@@ -28,7 +29,7 @@ struct ServedEngine::Served {
   Engine& started(EngineThread& thread) {
     if (engine) return *engine;
     session.emplace(model, threads);
-    session->hooks = served_hooks();
+    (*session)->hooks = served_hooks();
     engine.emplace(model, EngineOptions{}, *session);
     try {
       thread.add(*engine);

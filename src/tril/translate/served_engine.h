@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tril/decode/engine_thread.h"
+#include "tril/tensor/context.h"
 
 namespace tril {
 

@@ -20,16 +20,17 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tril/base/moment.h"
+#include "tril/base/shared.h"
 #include "tril/decode/alignment.h"
-#include "tril/decode/engine.h"
 #include "tril/decode/generation.h"
+#include "tril/decode/shortlist.h"
 #include "tril/models/transformer.h"
 #include "tril/text/tokenizer.h"
 #include "tril/translate/words.h"
@@ -117,7 +118,7 @@ struct ScoreTextRequest {
   std::string target{};
   std::optional<std::vector<int32_t>> target_tokens{};
   std::string fault{};   // as in TextRequest
-  std::string prefix{};  // the forced prefix of the translation; see ScoreRequest
+  std::string prefix{};  // the forced prefix of the translation, if it had one
 };
 
 struct ScoreTextOptions {
@@ -136,15 +137,15 @@ struct TextScore {
 };
 
 // Returning nothing means that no line is available now: it is called again while lines are being
-// processed; when none are, it is the end (decode/search.h).
+// processed; when none are, it is the end.
 using NextText = std::function<std::optional<TextRequest>()>;
 using NextScoreText = std::function<std::optional<ScoreTextRequest>()>;
 // Called in the order of the lines, as soon as each is ready; returning false stops.
 using TranslationDone = std::function<bool(Translation&&)>;
 using TextScoreDone = std::function<bool(TextScore&&)>;
 
-// The part of a translation that is already certain: see StreamedTokens (decode/engine.h). `text`
-// is all of the text so far; it only grows.
+// The part of a translation that is already certain: in a beam, what all hypotheses agree on.
+// `text` is all of the text so far; it only grows.
 struct StreamedText {
   int64_t sample = 0;
   std::span<const int32_t> tokens;   // new since the last call
@@ -155,8 +156,8 @@ struct StreamedText {
 // Options of one submitted line.
 struct SubmitOptions {
   int64_t number = 0;   // returned; samples are drawn from this stream of the seed's random numbers
-  uint64_t client = 0;  // lines of different clients are decoded in turns (RequestTerms)
-  std::optional<EngineClock::time_point> deadline{};  // it times out then
+  uint64_t client = 0;  // lines of different clients are decoded in turns
+  std::optional<Moment> deadline{};  // it times out then
   // Called while the line is decoded, on one of the translator's threads: it should return quickly,
   // and must neither throw nor wait for a translation.
   std::function<void(const StreamedText&)> stream{};
@@ -165,6 +166,7 @@ struct SubmitOptions {
   std::function<void()> ready{};
 };
 
+struct SearchOptions;    // decode/search.h
 struct TranslatorState;  // translate/state.h
 
 // A submitted line. Copies are handles to the same line, and any threads may use them at the same
@@ -175,7 +177,7 @@ class PendingTranslation {
   bool ready() const;
   void wait() const;
   // False if the time passed first.
-  bool wait_until(EngineClock::time_point time) const;
+  bool wait_until(Moment time) const;
   // Waits. Raises what went wrong: `cancelled`, `timed_out`, `invalid_argument` for a line that
   // cannot be used, or what the model raised. The result can be taken once, by one of the copies:
   // after that, `invalid_argument`.
@@ -191,7 +193,7 @@ class PendingTranslation {
   friend class Translator;
   struct State;
   State& submitted() const;
-  std::shared_ptr<State> state_;
+  Shared<State> state_;
 };
 
 class Translator {
@@ -214,7 +216,7 @@ class Translator {
   // The languages of a call that names these, to be passed to the tokenizer. Raises
   // `invalid_argument` for one that the model does not have, naming those it has.
   LanguagePair languages_for(const LanguagePair& named) const;
-  // What a search for these options is given.
+  // What a search for these options is given (decode/search.h).
   SearchOptions search_options(const TranslateOptions& options = {}) const;
   // The tokens that every target in these languages begins with.
   std::vector<int32_t> forced_first(const LanguagePair& named = {}) const;
@@ -239,7 +241,7 @@ class Translator {
  private:
   friend std::string doubt_about(const Translator& translator, std::string_view line,
                                  const LanguagePair& languages);  // translate/doubt.h
-  std::shared_ptr<TranslatorState> state_;
+  Shared<TranslatorState> state_;
 };
 
 }  // namespace tril

@@ -4,6 +4,7 @@
 //   {"metadata": {...}, "weight_map": {"tensor": "file", ...}}
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>

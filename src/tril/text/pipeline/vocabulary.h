@@ -1,6 +1,7 @@
 // The pieces of a vocabulary and their ids, which need not be consecutive.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>

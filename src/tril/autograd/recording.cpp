@@ -1,4 +1,4 @@
-#include "tril/autograd/tape.h"
+#include "tril/autograd/recording.h"
 
 #include <algorithm>
 #include <atomic>
@@ -7,6 +7,10 @@
 #include "tril/ops/rows.h"
 
 namespace tril {
+namespace {
+constexpr std::string_view kEnded = "tape: its context was reset; gradients live until then";
+}
+
 namespace detail {
 
 GradientEntry& GradientTable::place(const void* address) const {
@@ -31,8 +35,7 @@ void GradientTable::grow() {
 }
 
 void GradientTable::check_current() const {
-  require(is_current(ticket_), ErrorCode::invalid_argument,
-          "tape: its context was reset; gradients live until then");
+  require(is_current(ticket_), ErrorCode::invalid_argument, kEnded);
 }
 
 bool GradientTable::holds(const void* address) const {
@@ -69,7 +72,8 @@ GradientEntry& GradientTable::insert(const Tensor& tensor) {
 }  // namespace detail
 
 Tensor Gradients::of(const ConstTensor& tensor) const {
-  const detail::GradientEntry* entry = table_.find(tensor.address(), tensor.size());
+  require(table_ != nullptr && is_current(step_), ErrorCode::invalid_argument, kEnded);
+  const detail::GradientEntry* entry = table_->find(tensor.address(), tensor.size());
   require(entry != nullptr, ErrorCode::invalid_argument,
           "gradients: this tensor was neither watched nor computed under the tape");
   return entry->gradient.defined() ? entry->gradient.reshaped(tensor.shape()) : Tensor();
@@ -79,18 +83,18 @@ namespace {
 std::atomic<uint64_t> tapes{0};
 }
 
-Tape::Tape(Context& context)
+Recording::Recording(Context& context)
     : context_(context), table_(context.host), serial_(tapes.fetch_add(1) + 1) {
   require(context.tape == nullptr, ErrorCode::invalid_argument,
           "tape: another tape is recording on this context");
   context.tape = this;
 }
 
-Tape::~Tape() {
+Recording::~Recording() {
   if (context_.tape == this) context_.tape = nullptr;
 }
 
-bool Tape::tracks(const Tensor& tensor) const {
+bool Recording::tracks(const Tensor& tensor) const {
   if (!tensor.defined()) return false;
   if (tensor.part_of() != nullptr) {
     require(!table_.holds(tensor.part_of()), ErrorCode::unsupported, "tape: ", tensor.shape(),
@@ -101,13 +105,13 @@ bool Tape::tracks(const Tensor& tensor) const {
   return table_.find(tensor) != nullptr;
 }
 
-Gradients Tape::backward(const Tensor& scalar) {
+Gradients Recording::backward(const Tensor& scalar) {
   require(scalar.size() == 1, ErrorCode::shape_mismatch, "backward: expected a scalar loss, got ",
           scalar.shape());
   return backward(scalar, ops::filled(context_, scalar.shape(), 1.0f, scalar.dtype()));
 }
 
-Gradients Tape::backward(const Tensor& tensor, const Tensor& gradient) {
+Gradients Recording::backward(const Tensor& tensor, const Tensor& gradient) {
   require(!walked_, ErrorCode::invalid_argument, "backward: a tape can be walked once");
   require(tracks(tensor), ErrorCode::invalid_argument,
           "backward: the tensor depends on nothing that is watched");
@@ -130,10 +134,12 @@ Gradients Tape::backward(const Tensor& tensor, const Tensor& gradient) {
     if (any) node->call(node, *this, {gradients.data(), node->count});
   }
   context_.queue.join();
-  return Gradients(table_);
+  // The table is the step's, as are the gradients.
+  auto* table = new (context_.host.allocate(sizeof(table_))) detail::GradientTable(table_);
+  return {table, context_.host.ticket()};
 }
 
-void Tape::accumulate(const Tensor& input, const Tensor& gradient, Ownership ownership) {
+void Recording::accumulate(const Tensor& input, const Tensor& gradient, Ownership ownership) {
   if (!tracks(input)) return;
   detail::GradientEntry& entry = *table_.find(input);
   require(gradient.size() == entry.size, ErrorCode::internal, "tape: a gradient of ",
@@ -153,7 +159,7 @@ void Tape::accumulate(const Tensor& input, const Tensor& gradient, Ownership own
   }
 }
 
-Tensor Tape::to_add_to(const Tensor& input) {
+Tensor Recording::to_add_to(const Tensor& input) {
   if (!tracks(input)) return {};
   detail::GradientEntry& entry = *table_.find(input);
   if (entry.shared || !entry.gradient.defined() || !entry.gradient.dense()) return {};
@@ -163,10 +169,21 @@ Tensor Tape::to_add_to(const Tensor& input) {
 
 // Whoever changes a gradient waits until it is computed; from then on it belongs to the current
 // lane.
-void Tape::take_into_lane(detail::GradientEntry& entry) {
+void Recording::take_into_lane(detail::GradientEntry& entry) {
   const Lane lane = context_.queue.lane();
   if (entry.lane != lane && entry.lane != Lane::first) context_.queue.join();
   entry.lane = lane;
+}
+
+Tape::Tape(Context& context) : recording_(new (place_) Recording(context)) {
+  static_assert(sizeof(Recording) <= kSize && alignof(Recording) <= alignof(int64_t));
+}
+Tape::~Tape() { recording_->~Recording(); }
+void Tape::watch(const Tensor& tensor) { recording_->watch(tensor); }
+bool Tape::tracks(const Tensor& tensor) const { return recording_->tracks(tensor); }
+Gradients Tape::backward(const Tensor& scalar) { return recording_->backward(scalar); }
+Gradients Tape::backward(const Tensor& tensor, const Tensor& gradient) {
+  return recording_->backward(tensor, gradient);
 }
 
 }  // namespace tril
