@@ -6,6 +6,7 @@ if(NOT TRIL_INSTALL OR TRIL_FUZZ)
 endif()
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
+include(cmake/public_headers.cmake)
 
 # For C: libtril.so.0 exports the functions of tril/c.h and nothing else. Everything is linked in but the libraries of the
 # system. It is never unloaded, because its engine's threads may outlive dlclose().
@@ -45,32 +46,11 @@ if(TRIL_CUDA_FOUND)
                      COMMAND sh -c "\"$0\" -M <\"$1\"" ${CMAKE_AR} ${CMAKE_CURRENT_BINARY_DIR}/tril_archive.mri)
 endif()
 
-# tril_header_closure(RESULT HEADER...): these headers and all of tril's that they include, as "tril/…".
-function(tril_header_closure result)
-  set(found)
-  set(open ${ARGN})
-  while(open)
-    list(POP_FRONT open header)
-    if(header IN_LIST found)
-      continue()
-    endif()
-    list(APPEND found ${header})
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${header})
-    file(STRINGS ${PROJECT_SOURCE_DIR}/src/${header} lines REGEX "^#include \"tril/")
-    foreach(line ${lines})
-      string(REGEX REPLACE "^#include \"([^\"]+)\".*" "\\1" line "${line}")
-      list(APPEND open ${line})
-    endforeach()
-  endwhile()
-  set(${result} ${found} PARENT_SCOPE)
-endfunction()
-tril_header_closure(tril_headers tril/tril.h tril/c.h)
-
 install(TARGETS tril_shared EXPORT tril_c
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT development)
 install(TARGETS tril_archive EXPORT tril_cpp
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
-foreach(header ${tril_headers})
+foreach(header tril/c.h ${TRIL_PUBLIC_HEADERS})
   get_filename_component(folder ${header} DIRECTORY)
   install(FILES src/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${folder} COMPONENT development)
 endforeach()

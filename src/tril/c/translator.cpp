@@ -5,6 +5,7 @@
 #include "tril/c/calls.h"
 #include "tril/io/atomic_file.h"
 #include "tril/io/json.h"
+#include "tril/version.h"
 
 namespace tril::c {
 namespace {
@@ -29,7 +30,7 @@ std::string describe_model(const Translator& translator, const std::vector<std::
   usual.set("from", languages.usual.from);
   usual.set("to", languages.usual.to);
   JsonWriter json;
-  json.set("version", std::string_view(TRIL_VERSION));
+  json.set("version", std::string_view(kVersion));
   json.set("device", to_string(model.placement().device));
   json.set("compute", word_for(model.compute()));
   json.set("parameters", model.parameter_count());
@@ -39,7 +40,7 @@ std::string describe_model(const Translator& translator, const std::vector<std::
   json.set_raw("generation", trimmed(to_json(translator.generation())));
   json.set_raw("languages", trimmed(usual.to_string()));
   json.set_raw("notices", list_of(notices));
-  return json.to_string();
+  return trimmed(json.to_string());
 }
 
 std::string describe_machine() {
@@ -52,14 +53,14 @@ std::string describe_machine() {
     list += (list.empty() ? "" : ", ") + trimmed(json.to_string());
   }
   JsonWriter json;
-  json.set("version", std::string_view(TRIL_VERSION));
+  json.set("version", std::string_view(kVersion));
   json.set("processor", cpu_name());
   json.set("threads", Parallel().threads());
   json.set("target", to_string(current_target()));
   json.set("best_device", to_string(best_device()));
   json.set_raw("gpus", "[" + list + "]");
   json.set("gpu_problem", gpus().problem);
-  return json.to_string();
+  return trimmed(json.to_string());
 }
 
 }  // namespace
@@ -103,7 +104,7 @@ using namespace tril;     // NOLINT: the functions of tril/c.h stand outside
 using namespace tril::c;  // NOLINT
 
 int tril_abi_version(void) { return TRIL_ABI_VERSION; }
-const char* tril_version(void) { return TRIL_VERSION; }
+const char* tril_version(void) { return kVersion; }
 
 int tril_load(const char* folder, const tril_options* options, tril_translator** translator) {
   return call("tril_load", options, [&] {
