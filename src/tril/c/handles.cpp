@@ -107,20 +107,21 @@ void begin_child() {
   current() = table;
 }
 
-// Engines end before the objects are destroyed on which their threads rely.
-void clear_at_exit() { current().load()->clear(); }
-
 Table& table() {
   static std::once_flag made;
   std::call_once(made, [] {
     current() = new Table;
     ::pthread_atfork(nullptr, nullptr, begin_child);
-    std::atexit(clear_at_exit);
   });
   return *current().load();
 }
 
 }  // namespace
+
+void clear_at_exit() {
+  static std::once_flag registered;
+  std::call_once(registered, [] { std::atexit([] { table().clear(); }); });
+}
 
 int64_t open_handles() { return table().size(); }
 

@@ -20,6 +20,10 @@ enum class Kind : uint8_t { options = 1, translator, result, pending };
 template <class Handle>
 struct Behind;  // Object; kKind
 
+// Has all objects destroyed when the process ends, before what they rely on: to be called when a
+// model was loaded, which made that.
+void clear_at_exit();
+
 // The number of handles that are not freed.
 int64_t open_handles();
 

@@ -112,7 +112,9 @@ int tril_load(const char* folder, const tril_options* options, tril_translator**
     const std::string path(name_of("the folder", folder));
     const NamedOptions named = options_for(options, OptionUse::load);
     require_may_wait();
-    *translator = give<tril_translator>(std::make_shared<LoadedModel>(path, named));
+    auto model = std::make_shared<LoadedModel>(path, named);
+    clear_at_exit();
+    *translator = give<tril_translator>(std::move(model));
   });
 }
 
