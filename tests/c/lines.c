@@ -7,6 +7,7 @@ int main(int argc, char** argv) {
   static char lines[64][4096];
   const char* texts[64];
   int64_t count = 0;
+  int numbers = 0;  // whether to print those of lines
   if (argc < 3) return 2;
   for (; count < 64 && fgets(lines[count], sizeof lines[0], stdin) != NULL; ++count) {
     lines[count][strcspn(lines[count], "\n")] = '\0';
@@ -19,6 +20,7 @@ int main(int argc, char** argv) {
     if (value == NULL) return 2;
     *value++ = '\0';
     EXPECT(TRIL_OK, tril_options_set(options, argv[i], value));
+    numbers = numbers || strcmp(argv[i], "n_best") == 0;
   }
   tril_translator* translator = NULL;
   tril_result* result = NULL;
@@ -36,7 +38,7 @@ int main(int argc, char** argv) {
       double score = 0;
       EXPECT(TRIL_OK, tril_result_text(result, line, i, &text, NULL));
       EXPECT(TRIL_OK, tril_result_score(result, line, i, &score));
-      if (results > 1) printf("%d\t", (int)line + 1);
+      if (numbers) printf("%d\t", (int)line + 1);
       printf("%.17g\t%s\n", score, text);
     }
   }

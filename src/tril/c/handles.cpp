@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
+#include <new>
 #include <shared_mutex>
 #include <unordered_map>
 
@@ -74,7 +75,11 @@ class Table {
     }
   }
   uint64_t next() const { return next_; }
-  void begin_at(uint64_t next) { next_ = next; }
+  // Of a forked process, after its parent's.
+  void begin_after(Table* parent) {
+    parent_ = parent;
+    next_ = parent->next();
+  }
 
  private:
   struct Shard {
@@ -84,6 +89,7 @@ class Table {
   Shard& shard_of(uint64_t number) { return shards_[(number >> kKindBits) % kShards]; }
 
   std::array<Shard, kShards> shards_;
+  Table* parent_ = nullptr;  // kept, so that nothing takes it for a leak
   std::atomic<uint64_t> next_{1};
 };
 
@@ -99,11 +105,11 @@ std::atomic<uint64_t> first_of_process{1};
 // In a forked process the threads that held locks and decoded are gone, so its table is a new one.
 // The old one is left as it is, since nobody knows in which state.
 void begin_child() {
-  const uint64_t next = current().load()->next();
+  Table* parent = current();
   auto* table = new (std::nothrow) Table;
   if (table == nullptr) std::abort();
-  table->begin_at(next);
-  first_of_process = next;
+  table->begin_after(parent);
+  first_of_process = table->next();
   current() = table;
 }
 
