@@ -55,7 +55,8 @@ TRIL_API int tril_abi_version(void);
 // "0.1.0". Never freed.
 TRIL_API const char* tril_version(void);
 
-enum {
+// What calls return: an int with one of these values.
+enum tril_code {
   TRIL_OK = 0,
   TRIL_MISUSE = 1,  // not a handle, a null pointer, a length that cannot be, a call that may
                     // not be made here

@@ -8,7 +8,6 @@
 #include "tril/c/translator.h"
 
 namespace tril::c {
-namespace {
 
 // The callbacks of one line, which the caller may end.
 class Callbacks {
@@ -51,6 +50,8 @@ class Callbacks {
   const tril_ready_callback on_ready_;
   void* const user_;
 };
+
+namespace {
 
 // The latest time that a clock has; a number of seconds may be beyond it.
 EngineClock::time_point after(double seconds) {
