@@ -103,8 +103,9 @@ check() {
         if ((i, i) in may) { printf "check_layers: the folders include each other in a circle at %s\n", i; bad = 1 }
         may[i, i] = 1
       }
-      # Headers beside the folders: for programs outside the library; the second for everybody.
+      # Headers beside the folders: for programs outside the library; the second for everybody, the third for c/.
       outside_folders["src/tril/tril.h"] = outside_folders["src/tril/version.h"] = 1
+      outside_folders["src/tril/c.h"] = 1
     }
     FNR == 1 {
       parts = split(FILENAME, part, "/")
@@ -112,7 +113,7 @@ check() {
       here = (!in_app && parts > 3) ? part[3] : ""
       if (here != "" && !(here in folder)) complain("folder " here " is not in the table of docs/design/README.md")
       if (!in_app && here == "" && !(FILENAME in outside_folders))
-        complain("only tril.h and version.h stand outside the folders")
+        complain("only tril.h, c.h and version.h stand outside the folders")
       beside = FILENAME
       sub(/[^\/]*$/, "", beside)
     }
@@ -136,6 +137,7 @@ check() {
       if (name ~ /^tril\//) {
         split(name, part, "/")
         if (in_app || here == "" || name == "tril/version.h") next
+        if (here == "c" && name == "tril/c.h") next
         if (name !~ /^tril\/[^\/]+\//) {
           complain(name ": tril.h is for programs outside the library")
         } else if (!(part[2] in folder)) {
@@ -227,6 +229,7 @@ self_test() {
   expect_good 'any header from the program' apps/tril/main.cpp '#include "tril/tril.h"' \
     '#include "tril/nn/layers.h"' '#include <CLI/CLI.hpp>'
   expect_good 'the version from inside' src/tril/nn/a.cpp '#include "tril/version.h"'
+  expect_bad 'the header for C from elsewhere' 'for programs outside' src/tril/nn/a.cpp '#include "tril/c.h"'
   expect_bad 'another header beside the folders' 'stand outside the folders' src/tril/a.h '#include <vector>'
 
   ((failures == 0))

@@ -1,6 +1,7 @@
 #include "tril/base/parallel.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cmath>
@@ -39,6 +40,10 @@ thread_local bool inside_task = false;
 class Pool {
  public:
   ~Pool() {
+    if (::getpid() != process_) {  // forked: the helpers are the parent's
+      for (std::thread& helper : helpers_) helper.detach();
+      return;
+    }
     stop_.store(true);
     announce();
     for (std::thread& helper : helpers_) helper.join();
@@ -129,6 +134,7 @@ class Pool {
     }
   }
 
+  const pid_t process_ = ::getpid();
   std::mutex mutex_;
   std::vector<std::thread> helpers_;
   bool refused_ = false;   // the system would not start another
@@ -169,6 +175,8 @@ Parallel::Parallel(int threads) : threads_(threads == 0 ? usable_cores() : threa
   require(threads_ >= 1 && threads_ <= 1024, ErrorCode::invalid_argument, "threads: ", threads,
           " is not between 1 and 1024 (0 takes all cores)");
 }
+
+void Parallel::prepare() { pool(); }
 
 void Parallel::run(int64_t tasks, const void* body, Body call) const {
   const auto team = static_cast<int>(tasks < threads_ ? tasks : threads_);

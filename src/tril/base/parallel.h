@@ -36,6 +36,10 @@ class Parallel {
     });
   }
 
+  // Creates what all loops share, without starting a thread. Objects with static lifetime that are
+  // made after this, and threads that end with them, can run loops until they are destroyed.
+  static void prepare();
+
   using Body = void (*)(const void* body, int64_t task, int worker);
 
  private:

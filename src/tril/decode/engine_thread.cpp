@@ -1,5 +1,7 @@
 #include "tril/decode/engine_thread.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -10,6 +12,8 @@
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "tril/base/parallel.h"
 
 namespace tril {
 namespace {
@@ -135,6 +139,7 @@ struct EngineThread::State {
 };
 
 EngineThread::EngineThread() : state_(std::make_shared<State>()) {
+  Parallel::prepare();  // a Translator with static lifetime decodes until it is destroyed
   try {
     state_->thread = std::thread([state = state_] { state->run(); });
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): help() does its work
@@ -162,7 +167,8 @@ std::shared_ptr<EngineThread> EngineThread::of(const Device& device) {
   static std::mutex mutex;
   static std::map<std::string, std::weak_ptr<EngineThread>> threads;
   const std::lock_guard lock(mutex);
-  std::weak_ptr<EngineThread>& known = threads[concat(device)];
+  // A process that was forked has none of its parent's threads.
+  std::weak_ptr<EngineThread>& known = threads[concat(device, " of process ", ::getpid())];
   std::shared_ptr<EngineThread> thread = known.lock();
   if (thread == nullptr) known = thread = std::make_shared<EngineThread>();
   return thread;
