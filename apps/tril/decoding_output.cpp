@@ -6,6 +6,7 @@
 #include "output.h"
 #include "output_files.h"
 #include "tril/serve/service.h"
+#include "tril/text/display.h"
 #include "units.h"
 
 namespace tril::app {

@@ -11,6 +11,7 @@
 #include "lines.h"
 #include "progress.h"
 #include "shard.h"
+#include "tril/io/atomic_file.h"
 
 namespace tril::app {
 

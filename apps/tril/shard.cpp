@@ -4,6 +4,8 @@
 #include <charconv>
 #include <limits>
 
+#include "tril/io/atomic_file.h"
+
 namespace tril::app {
 namespace {
 

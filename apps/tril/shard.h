@@ -15,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-#include "tril/tril.h"
+#include "tril/base/error.h"
 
 namespace tril::app {
 

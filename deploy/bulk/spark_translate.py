@@ -12,7 +12,6 @@ again by Spark and gives the same lines: a translation depends on the model, the
 options alone. Text must be UTF-8.
 """
 import argparse
-import functools
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -21,19 +20,14 @@ import pyarrow
 from pyspark.sql import SparkSession
 
 
-@functools.cache
-def translator(model: str) -> Any:
-    """Loaded once by each of Spark's Python processes, and never before these are forked."""
-    import tril
-
-    return tril.Translator(model, device='cpu', intra_threads=1)
-
-
 def translate(
     batches: Iterator[pyarrow.RecordBatch], model: str, options: dict[str, Any]
 ) -> Iterator[pyarrow.RecordBatch]:
     """For mapInArrow: rows of a number, from 0, and a line, which become a number and a translation. The numbers of a
-    batch must follow each other."""
+    batch must follow each other. The model is loaded once per task, and never before Spark forks its workers."""
+    import tril
+
+    translator = tril.Translator(model, device='cpu', intra_threads=1)
     for batch in batches:
         numbers = batch.column('number')
         if len(numbers) == 0:
@@ -41,7 +35,7 @@ def translate(
         first = numbers[0].as_py()
         if numbers[-1].as_py() != first + len(numbers) - 1:
             raise ValueError(f'the lines of the batch from line {first + 1} on do not follow each other')
-        results = translator(model).translate_batch(
+        results = translator.translate_batch(
             batch.column('line').to_pylist(), first_number=first, bad_lines='skip', **options)
         texts = pyarrow.array([result.hypotheses[0].text for result in results], pyarrow.string())
         yield pyarrow.RecordBatch.from_arrays([numbers, texts], ['number', 'line'])
