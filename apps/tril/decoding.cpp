@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <optional>
 
 #include "commands.h"
@@ -170,6 +171,26 @@ void add_decoding_flags(CLI::App& command, DecodingFlags& flags, int64_t beam) {
   command.add_option("model", flags.model, "A model folder")->required();
   command.add_option("--input", flags.input, "A file of lines, plain or gzip, or - for stdin")
       ->capture_default_str();
+  command.add_option("--output,-o", flags.output,
+                     "Write to this file instead of stdout: whole, or not at all");
+  command
+      .add_option_function<std::string>(
+          "--shard",
+          [&flags](const std::string& word) {
+            std::string problem;
+            flags.shard = parse_shard(word, problem);
+            require(flags.shard.has_value(), ErrorCode::invalid_argument, "--shard: ", problem);
+          },
+          "Only part I of N of the lines of the --input, from 1/N to N/N; needs --output. Numbers "
+          "of lines are those of the whole file. A shard that is finished is not translated again")
+      ->type_name("I/N");
+  command.add_flag("--overwrite", flags.overwrite,
+                   "With --shard: replace what is there, finished or not");
+  command
+      .add_option("--first-line", flags.first_line,
+                  "The number of the first line, where the input is a part of a text: by these "
+                  "numbers samples are drawn and lines are named")
+      ->transform(whole_number(1, int64_t{1} << 60));
   CLI::Option* beam_flag = add_search_flags(command, search, {.beam = beam});
   command.add_option("--n-best", search.n_best, "Results per input line, one per output line")
       ->transform(whole_number(1, 1024))
@@ -218,6 +239,24 @@ void add_decoding_flags(CLI::App& command, DecodingFlags& flags, int64_t beam) {
                   "Hypotheses decoded at a time; a GPU is fastest with several hundred")
       ->transform(whole_number(1, 65536))
       ->capture_default_str();
+}
+
+std::string options_given(const CLI::App& command) {
+  // --device is part of the model's fingerprint.
+  constexpr std::string_view kElsewhere[] = {"--input",     "--prefix",    "--output", "--shard",
+                                             "--overwrite", "--threads",   "--batch",  "--trust",
+                                             "--device",    "--first-line"};
+  std::string given;
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_name();
+    const bool elsewhere =
+        option->get_positional() ||
+        std::find(std::begin(kElsewhere), std::end(kElsewhere), name) != std::end(kElsewhere);
+    if (option->count() == 0 || elsewhere) continue;
+    given += concat(given.empty() ? "" : " ", name);
+    for (const std::string& value : option->results()) given += concat("=", value);
+  }
+  return given;
 }
 
 }  // namespace tril::app

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "shard.h"
 #include "tril/tril.h"
 
 namespace CLI {
@@ -17,6 +18,11 @@ struct DecodingFlags {
   std::string model;
   std::string input = "-";
   std::string prefix;  // a file; empty: none
+  std::string output;  // a file; empty: stdout
+  std::optional<Shard> shard;
+  bool overwrite = false;             // what is there instead of a shard's output
+  std::optional<int64_t> first_line;  // the number of the first line read, from 1
+  std::string given;                  // the options that were given and decide on the output
   int threads = 0;
   std::optional<Compute> compute;
   std::optional<Device> device;
@@ -48,6 +54,9 @@ inline constexpr const char* kDefaultsNote =
     "them), else as shown here.";
 // The flags both commands have. `beam` is the default beam.
 void add_decoding_flags(CLI::App& command, DecodingFlags& flags, int64_t beam);
+// For DecodingFlags::given: the options that were given to the command, without those that change
+// nothing in its output (--threads) and those that name files.
+std::string options_given(const CLI::App& command);
 
 // --strict, for every command that answers lines.
 void add_strict_flag(CLI::App& command, bool& strict);
@@ -59,12 +68,14 @@ class BadLineCount {
   void tell(int64_t line, const std::string& why);
   // Raises Failed where there was one.
   void raise() const;
+  int64_t lines() const { return lines_; }
 
  private:
   int64_t lines_ = 0;
 };
 
-// Translates every line of the input; results go to stdout in the order of the lines.
+// Translates every line of the input, or of a shard of it; results go to stdout or to a file, in
+// the order of the lines.
 void decode_lines(const Translator& translator, const DecodingFlags& flags);
 
 }  // namespace tril::app

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "commands.h"
+#include "decoding_output.h"
 #include "output.h"
 #include "tril/data/lines.h"
 #include "tril/decode/search.h"
@@ -100,12 +101,26 @@ DecodingInput::DecodingInput(const DecodingFlags& flags) : lines_(open_lines(fla
   require(flags.input != "-" || flags.prefix != "-", ErrorCode::invalid_argument,
           "--input and --prefix cannot both be stdin");
   if (!flags.prefix.empty()) prefixes_.emplace(open_lines(flags.prefix));
+  if (flags.first_line) first_number_ = *flags.first_line - 1;
+  if (flags.shard) skip_to_shard(*flags.shard);
   const bool is_typed = flags.input == "-" && ::isatty(STDIN_FILENO) != 0;
   if (is_typed) message("type a line and press Enter; Ctrl-D ends\n");
 }
 
+void DecodingInput::skip_to_shard(const Shard& shard) {
+  is_shard_ = true;
+  const int64_t bytes = text_bytes(lines_.path());
+  lines_.skip_to(shard.begin(bytes));
+  first_number_ = lines_.number();
+  if (shard.number < shard.count) end_ = shard.end(bytes);
+  std::string skipped;
+  while (prefixes_ && prefixes_->number() < first_number_ && prefixes_->next(skipped)) {
+  }
+}
+
 void DecodingInput::check_end() {
   error_.raise();
+  if (end_ && lines_.offset() >= *end_) return;  // the lines go on
   std::string more;
   require(!prefixes_ || !prefixes_->next(more), ErrorCode::invalid_argument, lines_.path(),
           " ends after ", lines_.number(), " lines, ", prefixes_ ? prefixes_->path() : "",
@@ -114,13 +129,28 @@ void DecodingInput::check_end() {
 
 std::optional<TextRequest> DecodingInput::read(LineReader::Wait wait) {
   TextRequest request;
+  if (end_ && lines_.offset() >= *end_) return std::nullopt;
   if (!lines_.next(request.line, wait)) return std::nullopt;
+  ++taken_;
   request.fault = fault_of(lines_, "the line");
-  if (!prefixes_) return request;
+  if (!prefixes_) {
+    note(request);
+    return request;
+  }
   require(prefixes_->next(request.prefix), ErrorCode::invalid_argument, prefixes_->path(),
           " ends after ", prefixes_->number(), " lines, ", lines_.path(), " has more");
   if (request.fault.empty()) request.fault = fault_of(*prefixes_, "the prefix");
+  note(request);
   return request;
+}
+
+// Neither a line nor a prefix holds a line feed.
+void DecodingInput::note(const TextRequest& request) {
+  if (!is_shard_) return;
+  for (const std::string* text : {&request.line, &request.prefix, &request.fault}) {
+    checksum_.add(*text);
+    checksum_.add("\n");
+  }
 }
 
 DoubtNotice::DoubtNotice(const Translator& translator, const LanguagePair& languages)
@@ -156,12 +186,14 @@ void decode_lines(const Translator& translator, const DecodingFlags& flags) {
   const bool decoder_only = translator.model().config().decoder_only();
   options.slots = std::max(flags.batch, translator.search_options(options).width());
   options.bad_lines = flags.strict ? BadLine::error : BadLine::skip;
+  if (is_finished_shard(translator, flags)) return;
   if (flags.split) return decode_sentences(translator, flags, options);
+  DecodingOutput output(flags);
   DecodingInput input(flags);
+  options.first_number = input.first_number();
   DoubtNotice doubts(translator, options.languages);
-  LineWriter output;
   BadLineCount bad;
-  int64_t under_way = 0, taken = 0;
+  int64_t under_way = 0;
   bool closed = false;
   translator.translate(
       [&]() -> std::optional<TextRequest> {
@@ -171,8 +203,8 @@ void decode_lines(const Translator& translator, const DecodingFlags& flags) {
         std::optional<TextRequest> request = input.next(under_way == 0 ? Wait::yes : Wait::no);
         if (!request) return request;
         ++under_way;
-        ++taken;
-        if (request->fault.empty()) doubts.look_at(taken, request->line);
+        const int64_t line = input.first_number() + input.taken();
+        if (request->fault.empty()) doubts.look_at(line, request->line);
         return request;
       },
       [&](Translation&& translation) {
@@ -188,9 +220,10 @@ void decode_lines(const Translator& translator, const DecodingFlags& flags) {
         return !closed;
       },
       options);
-  if (closed) return;
+  if (closed) return output.raise_stopped();
   doubts.tell_rest();
   input.check_end();
+  output.commit(translator, input, bad);
   bad.raise();
 }
 

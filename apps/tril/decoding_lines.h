@@ -8,10 +8,11 @@
 #include "decoding.h"
 #include "lines.h"
 #include "tril/data/lines.h"
+#include "shard.h"
 
 namespace tril::app {
 
-// Lines, each with its prefix where there is a file of them.
+// Lines, each with its prefix where there is a file of them; of a shard, its lines alone.
 class DecodingInput {
  public:
   explicit DecodingInput(const DecodingFlags& flags);
@@ -22,12 +23,25 @@ class DecodingInput {
   // Called when all lines are answered: raises what was wrong with the files.
   void check_end();
 
+  // The number of the first line, from 0.
+  int64_t first_number() const { return first_number_; }
+  int64_t taken() const { return taken_; }  // lines so far
+  // Of a shard: the checksum of what was read so far, prefixes included.
+  std::string identity() const { return to_string(checksum_.value()); }
+
  private:
+  void skip_to_shard(const Shard& shard);
   std::optional<TextRequest> read(LineReader::Wait wait);
+  void note(const TextRequest& request);
 
   LineReader lines_;
   std::optional<LineReader> prefixes_;
   LateError error_;
+  std::optional<int64_t> end_;  // of a shard: the offset at which the next one begins
+  int64_t first_number_ = 0;
+  int64_t taken_ = 0;
+  bool is_shard_ = false;
+  RunningChecksum checksum_;
 };
 
 // Says which lines are plainly not in the language that the model reads: the first few by their

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "decoding_lines.h"
+#include "decoding_output.h"
 #include "output.h"
 #include "tril/data/lines.h"
 
@@ -38,24 +39,53 @@ class SentenceDecoding {
       : translator_(translator),
         flags_(flags),
         options_(options),
+        output_(flags),
         input_(flags),
         doubts_(translator, options.languages) {
     // A unit's number is not its line's: bad lines are named here.
     options_.bad_lines = BadLine::skip;
+    // A unit's samples are drawn by its number.
+    const bool samples = translator.search_options(options).sample;
+    if (samples && input_.first_number() > 0) options_.first_number = units_before();
   }
 
   void run() {
     translator_.translate([&] { return next(); },
                           [&](Translation&& translation) { return take(std::move(translation)); },
                           options_);
-    if (closed_) return;
+    if (closed_) return output_.raise_stopped();
     require(error_.empty(), ErrorCode::invalid_argument, error_);
     doubts_.tell_rest();
     input_.check_end();
+    output_.commit(translator_, input_, bad_);
     bad_.raise();
   }
 
  private:
+  TextPlan plan_of(const TextRequest& request) const {
+    if (request.fault.empty()) {
+      return plan_text(translator_, request.line, options_.languages, *flags_.split);
+    }
+    TextPlan plan;
+    plan.parts.push_back({});  // to be refused in its turn
+    return plan;
+  }
+
+  // How many units the lines before a shard have.
+  int64_t units_before() const {
+    require(flags_.shard.has_value(), ErrorCode::invalid_argument,
+            "--first-line does not go with --split where samples are drawn, because these depend "
+            "on the number of sentences before: use --shard");
+    LineReader lines = open_lines(flags_.input);
+    TextRequest request;
+    int64_t units = 0;
+    while (lines.number() < input_.first_number() && lines.next(request.line)) {
+      request.fault = fault_of(lines, "the line");
+      units += std::ssize(plan_of(request).parts);
+    }
+    return units;
+  }
+
   std::optional<TextRequest> next() {
     while (submitted_ == (lines_.empty() ? 0 : lines_.back().plan.parts.size())) {
       if (closed_ || lines_.size() >= kMostLines || !read_line()) return std::nullopt;
@@ -72,14 +102,10 @@ class SentenceDecoding {
     const auto request = input_.next(lines_.empty() ? Wait::yes : Wait::no);
     if (!request) return false;
     LineInParts line;
-    line.number = ++taken_;
+    line.number = input_.first_number() + input_.taken();
     line.fault = request->fault;
-    if (line.fault.empty()) {
-      line.plan = plan_text(translator_, request->line, options_.languages, *flags_.split);
-      doubts_.look_at(line.number, request->line);
-    } else {
-      line.plan.parts.push_back({});  // to be refused in its turn
-    }
+    line.plan = plan_of(*request);
+    if (line.fault.empty()) doubts_.look_at(line.number, request->line);
     lines_.push_back(std::move(line));
     submitted_ = 0;
     write_done();
@@ -146,13 +172,12 @@ class SentenceDecoding {
   const Translator& translator_;
   const DecodingFlags& flags_;
   TranslateOptions options_;
+  DecodingOutput output_;
   DecodingInput input_;
   DoubtNotice doubts_;
-  LineWriter output_;
   BadLineCount bad_;
   std::deque<LineInParts> lines_;  // in order; only of the last may units be left to submit
   size_t submitted_ = 0;           // units of the last line
-  int64_t taken_ = 0;
   bool closed_ = false;
   std::string error_;  // of a bad line that is to end the run
 };

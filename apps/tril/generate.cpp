@@ -3,6 +3,7 @@
 
 #include "commands.h"
 #include "decoding.h"
+#include "decoding_output.h"
 #include "flags.h"
 #include "loading.h"
 
@@ -10,6 +11,7 @@ namespace tril::app {
 namespace {
 
 void run_generate(const DecodingFlags& flags) {
+  check_output_flags(flags);
   const Translator translator =
       load_translator(flags.model, flags.threads, device_with(flags.shortlist, flags.device),
                       flags.compute, flags.trust);
@@ -30,7 +32,10 @@ void add_generate(CLI::App& app) {
       "--seed 7\n\nThe line itself is part of what is printed; an empty line begins with "
       "nothing, and is an error for models that have no token to begin with.\n\n" +
       std::string(kDefaultsNote));
-  generate->callback([flags] { run_generate(*flags); });
+  generate->callback([flags, generate] {
+    flags->given = options_given(*generate);
+    run_generate(*flags);
+  });
 }
 
 }  // namespace tril::app

@@ -3,6 +3,7 @@
 
 #include "commands.h"
 #include "decoding.h"
+#include "decoding_output.h"
 #include "flags.h"
 #include "loading.h"
 
@@ -10,6 +11,7 @@ namespace tril::app {
 namespace {
 
 void run_translate(const DecodingFlags& flags) {
+  check_output_flags(flags);
   const Translator translator =
       load_translator(flags.model, flags.threads, device_with(flags.shortlist, flags.device),
                       flags.compute, flags.trust);
@@ -53,7 +55,8 @@ void add_translate(CLI::App& app) {
       "  tril translate my-model --input text.en --beam 8 --json > text.json\n"
       "  tril translate nllb --from-language eng_Latn --to-language hin_Deva < text.en\n"
       "  tril translate summariser --min-tokens 30 --no-repeat-ngram 3 < articles\n"
-      "  tril translate my-model --split < paragraphs.en > paragraphs.hi\n\n"
+      "  tril translate my-model --split < paragraphs.en > paragraphs.hi\n"
+      "  tril translate my-model --input all.en --shard 2/8 -o part2.hi\n\n"
       "Lines are printed in the order they were read, each as soon as it is ready. Columns are "
       "separated by tabs: the line's number (with --n-best above 1), the score (--scores), the "
       "text, the alignment (--alignments). A result that reaches a length limit is printed as far "
@@ -66,7 +69,8 @@ void add_translate(CLI::App& app) {
       std::string(kDefaultsNote) +
       " On a GPU --no-repeat-ngram, --repetition-penalty, --renormalize with a beam and --forbid "
       "with several ids make the CPU choose the tokens, which takes several times as long.");
-  translate->callback([flags] {
+  translate->callback([flags, translate] {
+    flags->given = options_given(*translate);
     flags->split = split_named(flags->split_word);
     run_translate(*flags);
   });

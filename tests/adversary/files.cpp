@@ -22,15 +22,15 @@ std::string key_of_bytes(std::string_view bytes) {
   return text;
 }
 
-// Without `, "seconds": NUMBER`.
-std::string without_seconds(const std::string& log) {
-  constexpr std::string_view kField = ", \"seconds\": ";
+// Without `, "NAME": NUMBER`.
+std::string without(const std::string& name, const std::string& log) {
+  const std::string field = ", \"" + name + "\": ";
   std::string result;
   for (size_t at = 0; at < log.size();) {
-    const size_t found = log.find(kField, at);
+    const size_t found = log.find(field, at);
     result += log.substr(at, found == log.npos ? log.npos : found - at);
     if (found == log.npos) break;
-    at = log.find_first_of(",}\n", found + kField.size());
+    at = log.find_first_of(",}\n", found + field.size());
     if (at == log.npos) break;
   }
   return result;
@@ -80,7 +80,11 @@ void make_folder(const std::string& path) { fs::create_directories(path); }
 std::string key_of(const std::string& path) {
   const std::string bytes = read_all(path);
   const std::string name = name_of(path);
-  if (name.ends_with("log.jsonl")) return key_of_bytes(without_seconds(bytes));
+  if (name.ends_with("log.jsonl")) {
+    return key_of_bytes(without("seconds", without("tokens_per_second", bytes)));
+  }
+  // The same log in another format, with the time of day in each record.
+  if (name.starts_with("events.out.tfevents")) return std::to_string(bytes.size());
   if (name.ends_with("checkpoint.safetensors")) return key_of_bytes(comparable_checkpoint(bytes));
   return key_of_bytes(bytes);
 }
@@ -95,6 +99,10 @@ Tree tree_of(const std::string& folder) {
     tree[entry.path().lexically_relative(folder).string()] = key_of(entry.path());
   }
   return tree;
+}
+
+bool is_log(const std::string& path) {
+  return name_of(path) == "log.jsonl" || name_of(path).starts_with("events.out.tfevents");
 }
 
 bool is_temporary(const std::string& path) {

@@ -292,6 +292,7 @@ class Places {
         {"train", "m/training/checkpoint.safetensors"},
         {"train", "m/model.safetensors"},
         {"train", "m/training/log.jsonl"},
+        {"train", "m/training/events.out.tfevents.tril"},
         {"quantize", "m/packed.bf16.safetensors"},
         {"quantize -o new", "o"},
         {"shortlist", "m/shortlist.safetensors"},
@@ -325,8 +326,7 @@ class Places {
             }
             // An output may have replaced the thing; then it must be complete.
             if (!input && task.kind != Kind::reads && is_regular(file) && path != "m" &&
-                !path.ends_with("log.jsonl") &&
-                key_of(file) != tasks_.reference(task).final.at(path)) {
+                !is_log(path) && key_of(file) != tasks_.reference(task).final.at(path)) {
               return third("exit code 0, but " + path + " differs");
             }
             return right();

@@ -321,7 +321,7 @@ std::string check_stopped(const World& world, const Task& task, const Reference&
       continue;
     }
     // Grows line by line; the result of a resumed run is compared at the end.
-    if (path.ends_with("log.jsonl") && may_change(task, path)) continue;
+    if (is_log(path) && may_change(task, path)) continue;
     const auto whole = reference.versions.find(path);
     if (whole == reference.versions.end()) return "leaves " + path;
     if (!whole->second.contains(key)) return path + " is neither the old nor the new file";

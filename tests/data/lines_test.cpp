@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <fstream>
 #include <vector>
 
@@ -306,6 +307,61 @@ TEST(Lines, WhatCannotBeReadIsNamed) {
   const auto directory = raised_by([&] { LineReader reader(folder.path()); });
   EXPECT_EQ(directory.code, ErrorCode::io);
   EXPECT_NE(directory.text.find("directory"), std::string::npos) << directory.text;
+}
+
+// Where every line of a text begins, and what is left when lines before a byte are skipped.
+TEST(Lines, SkippingLeavesTheLinesThatBeginAtAByteOrLater) {
+  const TempFolder folder;
+  std::string text = "\xEF\xBB\xBFone\r\n\n";
+  for (int i = 0; i < 9000; ++i) text += std::string(static_cast<size_t>(i % 37), 'x') + "\n";
+  for (const bool has_end : {true, false}) {
+    if (!has_end) text += "the last";
+    const std::string paths[] = {file_with(folder, "plain", text),
+                                 gzip_with(folder, "packed.gz", text)};
+    std::vector<std::pair<int64_t, int64_t>> lines;  // the byte at which each begins, its number
+    for (size_t at = 0; at < text.size(); at = text.find('\n', at) + 1) {
+      lines.emplace_back(static_cast<int64_t>(at), std::ssize(lines) + 1);
+      if (text.find('\n', at) == std::string::npos) break;
+    }
+    const auto size = std::ssize(text);
+    std::vector<int64_t> bytes = {0, 1, 7, 8, 9, 10, 65535, 65536, 65537, size - 1, size, size + 5};
+    for (int64_t byte = 11; byte < size; byte += 4999) bytes.push_back(byte);
+    for (const std::string& path : paths) {
+      EXPECT_EQ(text_bytes(path), size);
+      for (const int64_t byte : bytes) {
+        LineReader reader(path);
+        reader.skip_to(byte);
+        const auto first =
+            std::find_if(lines.begin(), lines.end(), [&](auto line) { return line.first >= byte; });
+        std::string line;
+        if (first == lines.end()) {
+          EXPECT_EQ(reader.number(), std::ssize(lines)) << byte;
+          EXPECT_EQ(reader.offset(), size) << byte;
+          EXPECT_FALSE(reader.next(line)) << byte;
+          continue;
+        }
+        EXPECT_EQ(reader.offset(), first->first) << byte;
+        EXPECT_EQ(reader.number(), first->second - 1) << byte;
+        ASSERT_TRUE(reader.next(line)) << byte;
+        EXPECT_EQ(reader.number(), first->second) << byte;
+        const size_t end = text.find('\n', static_cast<size_t>(first->first));
+        EXPECT_EQ(reader.offset(), end == std::string::npos ? size : static_cast<int64_t>(end) + 1);
+        // And from the middle of a text.
+        reader.skip_to(reader.offset() + 100);
+        EXPECT_TRUE(reader.number() > first->second || !reader.next(line)) << byte;
+      }
+    }
+  }
+}
+
+TEST(Lines, OnlyAFileHasASize) {
+  const TempFolder folder;
+  const std::string pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THROW(text_bytes(pipe), Error);
+  EXPECT_THROW(text_bytes(folder / "nothing"), Error);
+  EXPECT_EQ(text_bytes(file_with(folder, "empty", "")), 0);
+  EXPECT_EQ(text_bytes(gzip_with(folder, "empty.gz", "")), 0);
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ std::vector<std::string> outcome(const std::string& folder) {
                            "/last/model.safetensors", "/training/options.toml"}) {
     files.push_back(contents(folder + name));
   }
-  // The log without the seconds, which cannot be reproduced.
+  // The log without seconds and speed, which cannot be reproduced.
   const TrainState state = load_state(folder + "/training/checkpoint.safetensors");
   const TempFolder scratch;
   std::filesystem::copy(folder + "/training/log.jsonl", scratch / "log");
@@ -69,7 +69,7 @@ std::vector<std::string> outcome(const std::string& folder) {
   for (const LogRecord& record : log.records()) {
     std::string line = concat(record.update);
     for (const auto& [name, value] : record.values) {
-      if (name != "seconds") line += concat(" ", name, " ", value);
+      if (name != "seconds" && name != "tokens_per_second") line += concat(" ", name, " ", value);
     }
     files.push_back(line);
   }

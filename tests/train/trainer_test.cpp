@@ -209,9 +209,13 @@ TEST(Trainer, RunsThatBeginTogetherDoNotCollide) {
 TEST(Trainer, LinksInItsFolderAreReplacedAndNotFollowed) {
   const TempFolder folder;
   std::filesystem::create_directories(folder / "m/training");
-  const std::vector<std::string> names = {
-      "training/tokenizer.model", "training/options.toml",           "training/log.jsonl",
-      "training/curve.svg",       "training/checkpoint.safetensors", "tokenizer.model"};
+  const std::vector<std::string> names = {"training/tokenizer.model",
+                                          "training/options.toml",
+                                          "training/log.jsonl",
+                                          "training/curve.svg",
+                                          "training/checkpoint.safetensors",
+                                          "tokenizer.model",
+                                          "training/events.out.tfevents.tril"};
   for (const std::string& name : names) {
     const std::string theirs = folder / ("theirs_" + name.substr(name.rfind('/') + 1));
     write_file_atomically(theirs, "theirs");

@@ -120,6 +120,31 @@ TEST(Translator, SlotsWindowAndThreadsChangeNothing) {
   }
 }
 
+// A part of a text, numbered as in the whole, has the whole's translations: samples too.
+TEST(Translator, LinesMayBeginAtAnyNumber) {
+  TranslateOptions options = quick_options();
+  options.search.sample = true;
+  const Translator translator = translator_for(Family::encoder_decoder);
+  const auto whole = translator.translate(lines(), options);
+  bool numbers_matter = false;
+  for (size_t from = 1; from < lines().size(); ++from) {
+    const std::vector<std::string> part(lines().begin() + static_cast<std::ptrdiff_t>(from),
+                                        lines().end());
+    options.first_number = static_cast<int64_t>(from);
+    const auto found = translator.translate(part, options);
+    options.first_number = 0;
+    const auto from_zero = translator.translate(part, options);
+    ASSERT_EQ(found.size(), part.size());
+    for (size_t i = 0; i < part.size(); ++i) {
+      EXPECT_TRUE(same_translation(found[i], whole[from + i])) << from << " " << i;
+      numbers_matter = numbers_matter || from_zero[i].text() != found[i].text();
+    }
+  }
+  EXPECT_TRUE(numbers_matter);
+  options.first_number = -1;
+  EXPECT_THROW(translator.translate(lines(), options), Error);
+}
+
 // No more lines are under way than the window allows, though one of them takes long.
 TEST(Translator, TakesNoLinesBeyondTheWindow) {
   const Translator translator = translator_for(Family::encoder_decoder);
@@ -225,6 +250,14 @@ TEST_F(BadLineTest, MayBeSkipped) {
     EXPECT_EQ(found[i].text().empty(), bad);
   }
   EXPECT_EQ(found[2].skipped, "the line has 122 tokens, the model takes 40 at most: split it");
+}
+
+TEST_F(BadLineTest, IsNamedByItsNumber) {
+  TranslateOptions options = quick_options();
+  options.first_number = 100;
+  const std::vector<std::string> given = {"you", "you \xff"};
+  const auto raised = raised_by([&] { translator_.translate(given, options); });
+  EXPECT_EQ(raised.text.substr(0, 20), "translate: line 102:");
 }
 
 TEST_F(BadLineTest, InAPrefixToo) {

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <new>
 #include <string_view>
 #include <system_error>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "tril/base/error.h"
+#include "tril/io/atomic_file.h"
 
 namespace tril {
 namespace {
@@ -63,6 +65,7 @@ struct LineReader::State {
   std::string kept;           // the current line so far
   bool passed_limit = false;  // it was longer than kept
   int64_t number = 0;
+  int64_t offset = 0;  // of the text at `begin`
   bool too_long = false;
 
   [[noreturn]] void fail_reading(const std::string& why) const {
@@ -159,8 +162,28 @@ struct LineReader::State {
     const size_t room = most - kept.size();
     passed_limit = passed_limit || bytes > room;
     kept.append(from, std::min(bytes, room));
-    begin += bytes + (stop != nullptr ? 1 : 0);
+    advance(bytes + (stop != nullptr ? 1 : 0));
     return stop != nullptr;
+  }
+
+  void advance(size_t bytes) {
+    begin += bytes;
+    offset += static_cast<int64_t>(bytes);
+  }
+
+  // Counts and passes the ends of lines before the byte `until`. False: the text goes on no
+  // further.
+  bool pass(int64_t until, bool& in_line) {
+    while (offset < until) {
+      if (begin == end && refill(Wait::yes) == Got::end) return false;
+      const auto bytes =
+          static_cast<size_t>(std::min(until - offset, static_cast<int64_t>(end - begin)));
+      const char* from = text.data() + begin;
+      number += std::count(from, from + bytes, '\n');
+      in_line = from[bytes - 1] != '\n';
+      advance(bytes);
+    }
+    return true;
   }
 
   void hand_out(std::string& line) {
@@ -216,6 +239,37 @@ bool LineReader::next(std::string& line, Wait wait) {
   return true;
 }
 
+void LineReader::skip_to(int64_t byte) {
+  State& s = *state_;
+  if (byte <= s.offset) return;
+  // The first line that begins at `byte` or later follows the first end of a line at the byte
+  // before it, or later.
+  bool in_line = false;
+  bool more = s.pass(byte - 1, in_line);
+  while (more) {
+    if (s.begin == s.end && s.refill(Wait::yes) == Got::end) break;
+    const char* from = s.text.data() + s.begin;
+    const auto* stop = static_cast<const char*>(std::memchr(from, '\n', s.end - s.begin));
+    s.advance(stop != nullptr ? static_cast<size_t>(stop - from) + 1 : s.end - s.begin);
+    in_line = stop == nullptr;
+    if (stop == nullptr) continue;
+    ++s.number;
+    return;
+  }
+  s.number += in_line ? 1 : 0;  // the last line, without an end
+}
+
+int64_t text_bytes(const std::string& path) {
+  require_regular(path);
+  LineReader reader(path);
+  LineReader::State& s = *reader.state_;
+  if (s.refill(LineReader::Wait::yes) == Got::end) return 0;
+  if (s.packing == Packing::plain) return file_bytes(path);
+  reader.skip_to(std::numeric_limits<int64_t>::max());
+  return reader.offset();
+}
+
+int64_t LineReader::offset() const { return state_->offset; }
 const std::string& LineReader::path() const { return state_->path; }
 int64_t LineReader::number() const { return state_->number; }
 int64_t LineReader::max_line_bytes() const { return state_->max_line_bytes; }

@@ -32,15 +32,25 @@ class LineReader {
   // arrived yet from a pipe or a terminal.
   bool next(std::string& line, Wait wait = Wait::yes);
 
+  // Skips the lines that begin before this byte of the text, counting them: much faster than
+  // reading them. To be called between two lines.
+  void skip_to(int64_t byte);
+
   const std::string& path() const;
-  int64_t number() const;  // of the last line read, from 1
+  int64_t number() const;  // of the last line read or skipped, from 1
+  int64_t offset() const;  // bytes of text read so far: where the next line begins
   int64_t max_line_bytes() const;
   bool too_long() const;  // whether that line passed the limit; next() returned its beginning
 
  private:
+  friend int64_t text_bytes(const std::string& path);
   struct State;
   explicit LineReader(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
+
+// The bytes of a file's text: its size, or what a gzip file unpacks to, which is then read whole.
+// Raises `io` for anything but a regular file.
+int64_t text_bytes(const std::string& path);
 
 }  // namespace tril

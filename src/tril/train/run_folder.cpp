@@ -40,6 +40,7 @@ RunPaths::RunPaths(const std::string& root)
       lock(path_in(training, "lock")),
       checkpoint(path_in(training, kCheckpointFile)),
       log(path_in(training, "log.jsonl")),
+      events(path_in(training, "events.out.tfevents.tril")),
       curve(path_in(training, "curve.svg")) {}
 
 void check_writable(const std::string& folder) {
@@ -100,6 +101,7 @@ void RunFolder::check_models(const TrainState& state) const {
 void RunFolder::save_checkpoint(const TrainState& state, const Transformer& model,
                                 const Updater& updater) {
   if (log_ != nullptr) log_->flush();
+  if (events_ != nullptr) events_->flush();
   tril::save_checkpoint(paths_.checkpoint, state, files_, model, updater.optimizer(),
                         updater.average());
 }
@@ -115,6 +117,7 @@ void RunFolder::open_log(const TrainState& state) {
   log_ = std::make_unique<TrainingLog>(
       paths_.log, state.update,
       begun ? std::max<int64_t>(state.last_evaluation, 0) : TrainingLog::kAfresh);
+  events_ = std::make_unique<EventLog>(paths_.events, log_->records());
 }
 
 void RunFolder::save_model(const std::string& folder, const Transformer& model,

@@ -9,6 +9,7 @@
 #include "tril/base/error.h"
 #include "tril/models/folder.h"
 #include "tril/train/checkpoint.h"
+#include "tril/train/event_log.h"
 #include "tril/train/log.h"
 #include "tril/train/options.h"
 #include "tril/train/updater.h"
@@ -18,7 +19,7 @@ namespace tril {
 struct RunPaths {
   explicit RunPaths(const std::string& root);
 
-  std::string folder, last, training, tokenizer, options, lock, checkpoint, log, curve;
+  std::string folder, last, training, tokenizer, options, lock, checkpoint, log, events, curve;
 };
 
 // Raises `io` unless files can be created in the folder, or the folder itself if it does not exist
@@ -56,7 +57,10 @@ class RunFolder {
 
   // Continues the log from where the run is; to be called before log() and keep_last().
   void open_log(const TrainState& state);
-  void log(const LogRecord& record) { log_->append(record); }
+  void log(const LogRecord& record) {
+    log_->append(record);
+    events_->append(record);
+  }
 
   // Makes this the model in use from now on.
   void publish(const Transformer& model, const TrainState& state) const;
@@ -74,6 +78,7 @@ class RunFolder {
   const TrainOptions& options_;
   const ModelFiles files_;
   std::unique_ptr<TrainingLog> log_;
+  std::unique_ptr<EventLog> events_;
 };
 
 }  // namespace tril

@@ -66,6 +66,31 @@ bool is_finite(const Transformer& model) {
   return true;
 }
 
+// How fast a run learns, without the time that evaluations and checkpoints take.
+struct Speed {
+  Stopwatch watch{};
+  int64_t tokens = 0;
+  double paused = 0.0;  // seconds
+
+  double tokens_per_s() const {
+    constexpr double kShortest = 1e-6;  // no clock is finer
+    return static_cast<double>(tokens) / std::max(watch.seconds() - paused, kShortest);
+  }
+};
+
+// While it lives, nothing is learnt.
+class Pause {
+ public:
+  explicit Pause(Speed& speed) : speed_(speed), begun_(speed.watch.seconds()) {}
+  ~Pause() { speed_.paused += speed_.watch.seconds() - begun_; }
+  Pause(const Pause&) = delete;
+  Pause& operator=(const Pause&) = delete;
+
+ private:
+  Speed& speed_;
+  const double begun_;
+};
+
 // A run between two checkpoints: batches go to the updater, results into the folder.
 class Run {
  public:
@@ -94,6 +119,7 @@ class Run {
 
   TrainSummary go() {
     folder_.open_log(state_);
+    speed_ = {};
     while (!state_.finished) {
       if (evaluation_due()) {
         if (!evaluate_candidate()) break;
@@ -156,6 +182,7 @@ class Run {
     ++state_.update;
     state_.target_tokens += tokens;
     sitting_tokens_ += tokens;
+    speed_.tokens += tokens;
     place_before_.reset();
     while (const auto outcome = updater_.due_outcome()) take(*outcome);
     return true;
@@ -165,6 +192,7 @@ class Run {
     state_.bad_updates = std::isfinite(outcome.gradient_norm) ? 0 : state_.bad_updates + 1;
     require(state_.bad_updates < kMostBadUpdates, ErrorCode::invalid_argument, kRate,
             "train: the gradients are no longer finite after update ", outcome.update - 1);
+    gradient_norm_ = outcome.gradient_norm;
     if (!std::isfinite(outcome.loss_sum)) return;
     state_.loss_sum += outcome.loss_sum;
     state_.loss_tokens += outcome.target_tokens;
@@ -183,9 +211,12 @@ class Run {
     state_.last_loss = recent_loss();
     folder_.log({.update = state_.update,
                  .values = {{"loss", state_.last_loss},
+                            {"gradient_norm", gradient_norm_},
                             {"rate", updater_.rate(state_.update)},
                             {"tokens", static_cast<double>(state_.target_tokens)},
-                            {"seconds", seconds()}}});
+                            {"seconds", seconds()},
+                            {"tokens_per_second", speed_.tokens_per_s()}}});
+    speed_ = {};
     state_.loss_sum = 0.0;
     state_.loss_tokens = 0;
   }
@@ -213,6 +244,7 @@ class Run {
   // Evaluates the averaged weights; false if that was cancelled.
   bool evaluate_candidate() {
     take_all_outcomes();
+    const Pause pause(speed_);
     updater_.average().write_to(candidate_, session_);
     if (!text_.valid) {
       publish_unseen();
@@ -272,6 +304,7 @@ class Run {
 
   void save() {
     take_all_outcomes();
+    const Pause pause(speed_);
     state_.seconds = seconds();
     counted_ = sitting_.seconds();
     state_.place = place_before_ ? *place_before_ : stream_.place();
@@ -295,6 +328,8 @@ class Run {
   Stopwatch sitting_;
   double counted_ = 0.0;  // seconds of this sitting already in state_
   int64_t sitting_tokens_ = 0;
+  Speed speed_;                 // since the last line of the log in this sitting
+  double gradient_norm_ = 0.0;  // of the last update whose outcome was read
 };
 
 // Whether the checkpoint says the same of the run as `state`, with which it is resumed.

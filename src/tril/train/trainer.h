@@ -7,6 +7,7 @@
 //   training/checkpoint.safetensors                   the run: options, tokenizer, weights, state
 //   training/options.toml, tokenizer.model            the same, for people to read
 //   training/log.jsonl, curve.svg, lock
+//   training/events.out.tfevents.tril                 the log, for TensorBoard
 // The checkpoint is authoritative: everything else is recreated from it, bit for bit, whatever was
 // or was not written when the run was killed.
 #pragma once

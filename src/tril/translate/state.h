@@ -80,11 +80,12 @@ class BorrowedSession {
   std::unique_ptr<Session> session_;
 };
 
-// Delivers results in the order of their numbers, whatever order they arrive in.
+// Delivers results in the order of their numbers, from `first` on, whatever order they arrive in.
 template <class Result>
 class InOrder {
  public:
-  explicit InOrder(const std::function<bool(Result&&)>& done) : done_(done) {}
+  explicit InOrder(const std::function<bool(Result&&)>& done, int64_t first = 0)
+      : done_(done), next_(first) {}
 
   // False once `done` wants no more.
   bool put(Result&& result) {
@@ -104,7 +105,7 @@ class InOrder {
  private:
   const std::function<bool(Result&&)>& done_;
   std::map<int64_t, Result> held_;
-  int64_t next_ = 0;
+  int64_t next_;
   bool stopped_ = false;
 };
 

@@ -63,8 +63,11 @@ class TranslationCall {
         next_(next),
         options_(options),
         search_(checked_options(state, options)),
-        ready_(done),
-        bad_("translate", options.bad_lines) {
+        ready_(done, options.first_number),
+        bad_("translate", options.bad_lines),
+        taken_(options.first_number) {
+    require(options.first_number >= 0, ErrorCode::invalid_argument,
+            "translate: first_number must be at least 0, got ", options.first_number);
     require(options.window >= 1, ErrorCode::invalid_argument,
             "translate: window must be at least 1, got ", options.window);
     // Twice as many as are decoded at once, so that the engine never waits for text.
@@ -154,7 +157,7 @@ class TranslationCall {
   InOrder<Translation> ready_;
   BadLines bad_;
   int64_t most_under_way_ = 0;
-  int64_t taken_ = 0;
+  int64_t taken_;  // the number of the next line
   std::map<int64_t, std::shared_ptr<Line>> under_way_;
 };
 

@@ -60,6 +60,9 @@ struct TranslateOptions {
   // The most lines taken before the first of them is done: when one long sentence holds up the
   // order, no more are read.
   int64_t window = 1024;
+  // The number of the first line of a call that translates several: for a part of a text whose
+  // lines are to be numbered, and their samples to be drawn, as in the whole.
+  int64_t first_number = 0;
   // Shortlist::load() of the same folder: each line may use only the pieces of its own shortlist,
   // which is faster; encoder–decoders only.
   std::optional<Shortlist> shortlist{};
