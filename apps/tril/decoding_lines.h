@@ -7,8 +7,8 @@
 
 #include "decoding.h"
 #include "lines.h"
-#include "tril/data/lines.h"
 #include "shard.h"
+#include "tril/data/lines.h"
 
 namespace tril::app {
 
