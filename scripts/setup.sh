@@ -10,7 +10,8 @@ tril_packages_serve=("${tril_packages_run[@]}" libboost-dev)
 tril_packages_check=("${tril_packages_serve[@]}" curl libgtest-dev librapidcheck-dev)
 # libclang-rt-dev holds the sanitizers' and libFuzzer's run-time libraries, llvm the symbolizer
 # without which their reports name no lines.
-tril_packages_full=("${tril_packages_check[@]}" clang clang-format clang-tidy libclang-rt-dev llvm)
+# mandoc checks the manual pages; zsh and fish try their completions.
+tril_packages_full=("${tril_packages_check[@]}" clang clang-format clang-tidy libclang-rt-dev llvm mandoc zsh fish)
 # For the page of `tril explain`: a browser, its driver and fonts for every script. Debian has
 # packages for them; elsewhere (Ubuntu's Chromium is a snap) the browser tests are skipped.
 if grep -qx 'ID=debian' /etc/os-release 2>/dev/null; then
