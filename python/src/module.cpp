@@ -1,11 +1,14 @@
 // tril._tril: the library for Python. tril/*.py stands on it; nobody else should.
+#include <cstdlib>
+
 #include "bind.h"
 #include "tril/base/build.h"
 #include "tril/base/cpu.h"
 
 NB_MODULE(_tril, module) {
   namespace python = tril::python;
-  // A processor that cannot run tril is told so here, not by a crash in the middle of a kernel.
+  // A thread that never comes back, because the interpreter ended first, keeps what it holds.
+  nanobind::set_leak_warnings(std::getenv("TRIL_LEAK_WARNINGS") != nullptr);
   python::register_errors(module);
   module.def("check_processor", [] { tril::current_target(); },
              "Raises unless this processor has the instructions that tril needs.");

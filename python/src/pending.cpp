@@ -85,6 +85,13 @@ class Pending {
       : line_(submit(model, std::move(line), std::move(prefix), std::move(options), number, steps,
                      timeout)) {}
 
+  // Nobody can take the result any more, so the line need not be decoded.
+  ~Pending() {
+    if (!done()) cancel();
+  }
+  Pending(const Pending&) = delete;
+  Pending& operator=(const Pending&) = delete;
+
   bool done() const {
     const std::lock_guard lock(mail_->mutex);
     return mail_->ready;

@@ -135,7 +135,7 @@ def test_evaluate(translator: tril.Translator) -> None:
         tril.score_texts(references, references[1:])
     with pytest.raises(tril.InvalidArgument, match="13a, intl, char, none"):
         tril.score_texts(references, references, tokenize="words")
-    with pytest.raises(tril.InvalidArgument, match="no segment"):
+    with pytest.raises(tril.InvalidArgument, match="at least one segment"):
         tril.score_texts([], []).bleu
 
 
