@@ -26,6 +26,7 @@ namespace {
 constexpr std::chrono::milliseconds kSignals{50};
 
 using Prefixes = std::vector<std::string>;
+using StepCallback = nb::typed<nb::callable, nb::object(Step)>;
 
 Device device_for(const Loading& loading, std::optional<Compute> compute, bool packed_alone) {
   const bool for_cpu =
@@ -50,7 +51,7 @@ Model* load_model(const std::string& folder, const std::string& device, const st
 std::vector<Translation> translate_lines(const Model& model, std::vector<std::string> lines,
                                          Prefixes prefixes, const TranslateOptions& options,
                                          int64_t first,
-                                         const std::optional<nb::callable>& step) {
+                                         const std::optional<StepCallback>& step) {
   begin_use();
   require(prefixes.empty() || prefixes.size() == lines.size(), ErrorCode::invalid_argument,
           "translate: ", lines.size(), " lines, but ", prefixes.size(), " prefixes");

@@ -1,5 +1,8 @@
 // tril._tril: the library for Python. tril/*.py stands on it; nobody else should.
+#include <nanobind/stl/string.h>
+
 #include <cstdlib>
+#include <string>
 
 #include "bind.h"
 #include "tril/base/build.h"

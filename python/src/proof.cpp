@@ -20,6 +20,8 @@ using namespace nb::literals;
 
 namespace {
 
+using ProgressCallback = nb::typed<nb::callable, nb::object(std::string, int64_t, int64_t)>;
+
 constexpr int64_t kMostTokens = 48;  // per side, so that a proof does not take for ever
 
 // A model that was loaded to look at it: with its weights as they were learnt.
@@ -90,7 +92,7 @@ struct Proof {
 Proof prove_model(const Study& study, const std::vector<std::string>& texts,
                   const std::optional<std::vector<std::string>>& targets, bool masked, bool full,
                   const std::string& from, const std::string& to,
-                  const std::optional<nb::callable>& progress) {
+                  const std::optional<ProgressCallback>& progress) {
   begin_use();
   require(!targets || targets->size() == texts.size(), ErrorCode::invalid_argument, "prove: ",
           texts.size(), " texts, but ", targets ? targets->size() : 0, " targets");

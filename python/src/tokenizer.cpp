@@ -31,7 +31,7 @@ Tokenizer read_tokenizer(const std::string& path) {
                                file);
 }
 
-Tokenizer learn(const nb::iterable& lines, int64_t vocab, const std::string& type,
+Tokenizer learn(const nb::typed<nb::iterable, std::string>& lines, int64_t vocab, const std::string& type,
                 const std::string& normalization) {
   TokenizerOptions options;
   options.vocab = vocab;

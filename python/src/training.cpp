@@ -150,8 +150,16 @@ std::vector<Setting> with_record(std::vector<Setting> settings, const std::strin
   return settings;
 }
 
+using StatusCallback = nb::typed<nb::callable, nb::object(TrainStatus)>;
+using MessageCallback = nb::typed<nb::callable, nb::object(std::string)>;
+// The status, the loss, BLEU, the outputs, and whether it is the best so far.
+using EvaluatedCallback =
+    nb::typed<nb::callable, nb::object(TrainStatus, double, double, std::vector<std::string>, bool)>;
+
 struct Reports {
-  std::optional<nb::callable> status, message, evaluated;
+  std::optional<StatusCallback> status;
+  std::optional<MessageCallback> message;
+  std::optional<EvaluatedCallback> evaluated;
 };
 
 // Calls a Python function now and then, lets Python handle signals, and remembers what it raised:
@@ -287,8 +295,8 @@ void bind_training(nb::module_& module) {
       "train",
       [](const std::string& folder, std::vector<Setting> settings, std::optional<Pairs> pairs,
          std::optional<Pairs> valid_pairs, const std::string& start, const std::string& device,
-         int threads, std::optional<nb::callable> status, std::optional<nb::callable> message,
-         std::optional<nb::callable> evaluated) {
+         int threads, std::optional<StatusCallback> status, std::optional<MessageCallback> message,
+         std::optional<EvaluatedCallback> evaluated) {
         return run(folder, std::move(settings), {std::move(pairs), std::move(valid_pairs)}, start,
                    device, threads, {std::move(status), std::move(message), std::move(evaluated)});
       },

@@ -37,8 +37,8 @@ def demo_path(tmp_path_factory: pytest.TempPathFactory) -> str:
     if found:
         return found
     folder = tmp_path_factory.mktemp("demo") / "demo-model"
-    tril.train(folder, pairs=tril.phrasebook()[0], device="cpu", progress=False,
-               **{name.replace("-", "_"): value for name, value in tril._tril.demo_settings()})
+    settings: dict[str, Any] = {name.replace("-", "_"): value for name, value in tril._tril.demo_settings()}
+    tril.train(folder, pairs=tril.phrasebook()[0], device="cpu", progress=False, **settings)
     return str(folder)
 
 

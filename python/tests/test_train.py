@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pathlib
-from typing import Any
+from typing import Any, Sequence
 
 import pytest
 
@@ -21,7 +21,7 @@ def test_stopped_and_resumed_run_ends_in_the_same_bytes(tmp_path: pathlib.Path) 
     pairs, valid = tril.phrasebook()[0][:400], tril.phrasebook()[1][:20]
     seen, evaluations = [], []
 
-    def evaluated(status: tril.TrainStatus, loss: float, bleu: float, texts: list[str], best: bool) -> None:
+    def evaluated(status: tril.TrainStatus, loss: float, bleu: float, texts: Sequence[str], best: bool) -> None:
         evaluations.append((status.update, loss, len(texts)))
 
     whole = tril.train(tmp_path / "whole", pairs=pairs, valid_pairs=valid, on_evaluation=evaluated,

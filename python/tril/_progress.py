@@ -101,7 +101,8 @@ def progress_for(wanted: bool | None) -> Progress:
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     if shell is not None and type(shell).__name__ == "ZMQInteractiveShell":
-        from IPython.display import HTML, display  # it is there: this runs inside of it
+        # It is there: this runs inside of it.
+        from IPython.display import HTML, display  # type: ignore[import-not-found, unused-ignore]
 
         return NotebookProgress(display, HTML)
     return TerminalProgress() if wanted or sys.stderr.isatty() else Progress()

@@ -26,7 +26,7 @@ def evaluate(translator: Translator, source: Sequence[str], reference: Reference
 def score_texts(hypothesis: Iterable[str], reference: References, *, tokenize: str = "13a") -> _tril.Evaluation:
     """The same for translations that are there already.
 
-    >>> tril.score_texts(["the cat sat on the mat"], ["the cat sat on the mat"]).bleu
+    >>> tril.score_texts(["the cat sat on the mat"], ["the cat sat on the mat"]).chrf
     100.0
     """
     scores = _tril.Evaluation(tokenize)

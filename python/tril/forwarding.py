@@ -57,12 +57,14 @@ class ForwardPass:
     @property
     def logits(self) -> numpy.typing.NDArray[numpy.float32]:
         """[target, vocab]. On the CPU it shares the memory in which it was computed."""
-        return _numpy(self._numbers.logits, self.device)
+        array: numpy.typing.NDArray[numpy.float32] = _numpy(self._numbers.logits, self.device)
+        return array
 
     @property
     def hidden(self) -> numpy.typing.NDArray[numpy.float32]:
         """[target, model]: what the logits are computed from."""
-        return _numpy(self._numbers.hidden, self.device)
+        array: numpy.typing.NDArray[numpy.float32] = _numpy(self._numbers.hidden, self.device)
+        return array
 
     def attention(
         self, which: Literal["decoder", "cross", "encoder"] = "decoder", layer: int = -1

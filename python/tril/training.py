@@ -13,7 +13,7 @@ Files = Path | Sequence[Path]
 Value = bool | int | float | str | Sequence[str]
 StatusCallback = Callable[[_tril.TrainStatus], object]
 # The status, the loss and the BLEU of the evaluation, its translations, and whether it is the best so far.
-EvaluationCallback = Callable[[_tril.TrainStatus, float, float, list[str], bool], object]
+EvaluationCallback = Callable[[_tril.TrainStatus, float, float, Sequence[str], bool], object]
 
 _FILES = ("source", "target", "tsv", "text", "valid-source", "valid-target", "valid-tsv", "valid-text")
 
@@ -64,7 +64,7 @@ def train(
         bar.show(now)
         return callback(now) if callback is not None else None
 
-    def evaluated(now: _tril.TrainStatus, loss: float, bleu: float, texts: list[str], best: bool) -> object:
+    def evaluated(now: _tril.TrainStatus, loss: float, bleu: float, texts: Sequence[str], best: bool) -> object:
         bar.evaluated(now, loss, bleu if texts else None, best)
         return on_evaluation(now, loss, bleu, texts, best) if on_evaluation is not None else None
 
@@ -78,8 +78,8 @@ def train(
 
 
 def _paths(files: Files) -> list[str]:
-    one = isinstance(files, (str, os.PathLike))
-    return [os.path.abspath(os.fspath(path)) for path in ([files] if one else files)]  # type: ignore[list-item, union-attr]
+    several = [files] if isinstance(files, (str, os.PathLike)) else files
+    return [os.path.abspath(os.fspath(path)) for path in several]
 
 
 def _words(name: str, value: Value) -> list[str]:

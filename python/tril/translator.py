@@ -254,7 +254,7 @@ class Translator(TextModel):
             raise ValueError(f"{self.model_path} is a decoder-only model: tril.Generator continues text with it")
 
     @overload
-    def translate(self, text: str, **options: Unpack[DecodingOptions]) -> str: ...
+    def translate(self, text: str, **options: Unpack[DecodingOptions]) -> str: ...  # type: ignore[overload-overlap]
     @overload
     def translate(self, text: Sequence[str], **options: Unpack[DecodingOptions]) -> list[str]: ...
 
@@ -379,7 +379,7 @@ class Generator(TextModel):
             raise ValueError(f"{self.model_path} has an encoder: tril.Translator translates with it")
 
     @overload
-    def generate(self, prompt: str, **options: Unpack[DecodingOptions]) -> str: ...
+    def generate(self, prompt: str, **options: Unpack[DecodingOptions]) -> str: ...  # type: ignore[overload-overlap]
     @overload
     def generate(self, prompt: Sequence[str], **options: Unpack[DecodingOptions]) -> list[str]: ...
 
