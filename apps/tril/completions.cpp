@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tril/text/display.h"
 #include "tril/tril.h"
 
 namespace tril::app {

@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 
+#include "tril/base/checksum.h"
 #include "tril/base/error.h"
 
 namespace tril::app {

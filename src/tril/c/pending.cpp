@@ -6,6 +6,7 @@
 #include "tril/c/calls.h"
 #include "tril/c/result.h"
 #include "tril/c/translator.h"
+#include "tril/decode/engine.h"
 
 namespace tril::c {
 

@@ -9,6 +9,7 @@
 #include "tril/io/json.h"
 #include "tril/io/safetensors.h"
 #include "tril/models/folder_files.h"
+#include "tril/tensor/context.h"
 #include "tril/train/checkpoint.h"
 #include "tril/train/frozen.h"
 #include "tril/train/option_list.h"
