@@ -430,7 +430,11 @@ void Core::run_study(const ContextPtr& context, std::function<HttpResponse()> wo
     throw unavailable("overloaded", "too many explanations are waiting: try again later",
                       std::chrono::seconds(5));
   }
-  post(study, context, [place, work = std::move(work)] { return work(); });
+  post(study, context, [place, work = std::move(work)] {
+    HttpResponse page = work();
+    place->release();  // before it is answered: its client may ask again at once
+    return page;
+  });
 }
 
 void Core::run_large(const ContextPtr& context, std::function<void()> work) {
