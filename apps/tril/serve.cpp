@@ -165,6 +165,7 @@ void run(ServeFlags& flags) {
   flags.service.limits.timeout = std::chrono::seconds(flags.timeout);
   // It listens before the models are loaded: an address that is taken is told at once.
   std::unique_ptr<serve::Service> service;
+  flags.http.bound_addresses = !flags.service.behind_proxy;
   flags.http.is_known = [&](const serve::HttpRequest& request) { return service->knows(request); };
   serve::HttpServer server(
       flags.http, [&](serve::HttpRequest&& request, std::shared_ptr<serve::Exchange> exchange) {
@@ -238,7 +239,9 @@ void add_serve(CLI::App& app) {
       ->transform(whole_number(1, 1024))
       ->capture_default_str()
       ->group(kLimits);
-  serve->add_option("--max-connections", flags->http.max_connections, "Connections at a time")
+  serve
+      ->add_option("--max-connections", flags->http.max_connections,
+                   "Connections at a time; half of them per address, except behind a proxy")
       ->transform(whole_number(1, 1 << 20))
       ->capture_default_str()
       ->group(kLimits);

@@ -20,6 +20,7 @@
 #include "support/temp_folder.h"
 #include "support/testing.h"
 #include "tril/base/error.h"
+#include "tril/serve/listening.h"
 
 namespace tril::http_server_test {
 namespace {
@@ -38,7 +39,7 @@ double seconds_since(Clock::time_point time) {
 
 class Client {
  public:
-  explicit Client(const HttpServer& server) {
+  explicit Client(const HttpServer& server, const char* from = "127.0.0.1") {
     const std::string address = server.address();
     socket_ = ::socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in at{};
@@ -47,6 +48,10 @@ class Client {
     ::inet_pton(AF_INET, "127.0.0.1", &at.sin_addr);
     const timeval most{20, 0};
     ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
+    sockaddr_in own{};
+    own.sin_family = AF_INET;
+    ::inet_pton(AF_INET, from, &own.sin_addr);
+    EXPECT_EQ(::bind(socket_, reinterpret_cast<sockaddr*>(&own), sizeof own), 0);
     EXPECT_EQ(::connect(socket_, reinterpret_cast<sockaddr*>(&at), sizeof at), 0);
   }
   ~Client() { close(); }
@@ -255,6 +260,14 @@ TEST_F(Http, RefusesWhatCouldBeSmuggled) {
       "Host: h\r\nContent-Length: 4\r\nContent-Length: 40",
       "Host: h\r\nContent-Length: 4\r\nContent-Length: 4",
       "Host: h\r\nContent-Length: 4, 40",
+      "Host: h\r\nContent-Length: 4, 4",
+      "Host: h\r\nContent-Length:",
+      "Host: h\r\nContent-Length:\r\n 4",
+      "Host: h\r\nContent-Length:\r\n\t4",
+      "Host: h\r\nTransfer-Encoding:\r\n chunked",
+      "Host: h\r\nTransfer-Encoding: chunked\r\n ",
+      "Host: h\r\nX: a\r\n b",
+      "Host:\r\n h",
       "Host: h\r\nContent-Length: 4\r\nTransfer-Encoding: chunked",
       "Host: h\r\nTransfer-Encoding: chunked\r\nContent-Length: 4",
       "Host: h\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
@@ -287,6 +300,43 @@ TEST_F(Http, RefusesWhatCouldBeSmuggled) {
                                       "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "GET\r\n\r\n"}) {
     EXPECT_TRUE(all_for(concat(junk, "\r\n\r\n")).starts_with("HTTP/1.1 400")) << junk;
   }
+}
+
+// However they arrive; what only looks like one is not.
+TEST_F(Http, FindsContinuedLinesInPieces) {
+  const std::string folded = "GET /a HTTP/1.1\r\nHost: h\r\nX: a\r\n b\r\n\r\n";
+  for (size_t cut = 1; cut < folded.size(); cut += 3) {
+    Client client(*server);
+    client.send(std::string_view(folded).substr(0, cut));
+    std::this_thread::sleep_for(2ms);
+    client.send(std::string_view(folded).substr(cut));
+    EXPECT_TRUE(client.answer().starts_with("HTTP/1.1 400")) << cut;
+  }
+  Client client(*server);
+  client.send("POST /a HTTP/1.1\r\nHost: h\r\nX: \t a \r\nContent-Length: 6\r\n\r\n \r\n\r\n ");
+  EXPECT_TRUE(client.answer().ends_with("POST /a  \r\n\r\n "));
+}
+
+TEST_F(Http, IgnoresOneEmptyLineBeforeARequest) {
+  Client client(*server);
+  client.send(concat("\r\n", kGet, "\r\n", kGet));
+  EXPECT_TRUE(client.answer().ends_with("GET /a "));
+  EXPECT_TRUE(client.answer().ends_with("GET /a "));
+  client.send("\r");
+  std::this_thread::sleep_for(5ms);
+  client.send("\n");
+  std::this_thread::sleep_for(5ms);
+  client.send(kGet);
+  EXPECT_TRUE(client.answer().ends_with("GET /a "));
+  EXPECT_TRUE(all_for(concat("\r\n\r\n", kGet)).starts_with("HTTP/1.1 400"));
+  EXPECT_TRUE(all_for(concat("\rG", kGet)).starts_with("HTTP/1.1 400"));
+  // It begins nothing: the connection is as idle as before.
+  start({.idle_time = 20s, .header_time = 100ms});
+  Client idle(*server);
+  idle.send("\r\n");
+  std::this_thread::sleep_for(300ms);
+  idle.send(kGet);
+  EXPECT_TRUE(idle.answer().ends_with("GET /a "));
 }
 
 TEST_F(Http, BoundsHeaderAndBody) {
@@ -355,6 +405,44 @@ TEST_F(Http, BoundsWhatAllSendTogether) {
   EXPECT_TRUE(little.answer().ends_with("GET /a "));
   unknown.close();
   EXPECT_TRUE(eventually([&] { return server->counts().reading == 0; }));
+}
+
+// One address has a part of it only, and who sends nothing yet is let in.
+TEST_F(Http, BoundsWhatOneAddressSends) {
+  HttpOptions options;
+  options.max_reading = 2'000'000;
+  start(options);
+  const std::string part(200'000, 'x');
+  const std::string head = "POST /b HTTP/1.1\r\nHost: h\r\nContent-Length: 200001\r\n\r\n";
+  Client one(*server), two(*server), three(*server), other(*server, "127.0.0.2");
+  one.send(head + part);
+  two.send(head + part);
+  EXPECT_TRUE(eventually([&] { return server->counts().reading >= 400'000; }));
+  three.send(head + part);
+  EXPECT_TRUE(three.read_all().starts_with("HTTP/1.1 503"));
+  other.send(head + part + "y");
+  EXPECT_TRUE(other.answer().ends_with("xxy"));
+  one.send("y");
+  two.send("y");
+  EXPECT_TRUE(one.answer().ends_with("xxy"));
+  EXPECT_TRUE(two.answer().ends_with("xxy"));
+  EXPECT_TRUE(eventually([&] { return server->counts().reading == 0; }));
+}
+
+TEST_F(Http, BoundsWhatIsHeldForOneAddress) {
+  HttpOptions options;
+  options.max_writing = 30 << 20;
+  start(options);
+  const std::string ask = "GET /large HTTP/1.1\r\nHost: h\r\n\r\n";
+  Client one(*server), two(*server), other(*server, "127.0.0.2");
+  one.send(ask);
+  EXPECT_TRUE(eventually([&] { return server->counts().writing == 8 << 20; }));
+  two.send(ask);
+  EXPECT_TRUE(two.answer().starts_with("HTTP/1.1 503"));
+  other.send(ask);
+  EXPECT_TRUE(other.answer().ends_with("xxxx"));
+  EXPECT_TRUE(one.answer().ends_with("xxxx"));
+  EXPECT_TRUE(eventually([&] { return server->counts().writing == 0; }));
 }
 
 // Of many large answers that nobody reads, later ones are not held.
@@ -456,7 +544,7 @@ TEST_F(Http, ThousandsOfIdleConnectionsCostNobodyTime) {
 
 TEST_F(Http, TooManyConnectionsAreTurnedAway) {
   start({.max_connections = 2});
-  Client one(*server), two(*server);
+  Client one(*server), two(*server, "127.0.0.2");
   one.send(kGet);
   two.send(kGet);
   one.answer();
@@ -465,6 +553,38 @@ TEST_F(Http, TooManyConnectionsAreTurnedAway) {
   EXPECT_TRUE(refused.starts_with("HTTP/1.1 503"));
   EXPECT_NE(refused.find("Retry-After: 1"), std::string::npos);
   EXPECT_EQ(server->counts().refused, 1);
+}
+
+bool is_served(Client& client) {
+  client.send(kGet);
+  return client.answer().ends_with("GET /a ");
+}
+
+// One address has half of all connections at most, and the last quarter is for those who have none.
+// Who is turned away takes nobody's place.
+TEST_F(Http, ConnectionsOfOneAddressKeepNobodyOut) {
+  start({.max_connections = 8});
+  std::vector<std::unique_ptr<Client>> open;
+  const auto served_from = [&](const char* address) {
+    open.push_back(std::make_unique<Client>(*server, address));
+    return is_served(*open.back());
+  };
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(served_from("127.0.0.1"));
+  for (int i = 0; i < 20; ++i) EXPECT_FALSE(served_from("127.0.0.1"));
+  EXPECT_TRUE(served_from("127.0.0.2"));
+  EXPECT_TRUE(served_from("127.0.0.2"));
+  EXPECT_FALSE(served_from("127.0.0.2"));
+  EXPECT_TRUE(served_from("127.0.0.3"));
+  EXPECT_TRUE(served_from("127.0.0.4"));
+  EXPECT_FALSE(served_from("127.0.0.5"));
+  open.clear();
+  EXPECT_TRUE(eventually([&] { return server->counts().connections == 0; }));
+  EXPECT_TRUE(served_from("127.0.0.1"));
+  // Behind a proxy all have its address.
+  start({.max_connections = 8, .bound_addresses = false});
+  open.clear();
+  for (int i = 0; i < 8; ++i) EXPECT_TRUE(served_from("127.0.0.1"));
+  EXPECT_FALSE(served_from("127.0.0.2"));
 }
 
 TEST_F(Http, NoticesAClientThatGoesAway) {
@@ -487,6 +607,33 @@ TEST_F(Http, NoticesAClientThatGoesAway) {
   EXPECT_TRUE(eventually([&] { return echo.gone == 3; }));
   const std::lock_guard lock(echo.mutex);
   echo.held.clear();
+}
+
+// One who has sent more than is read ahead, too.
+TEST_F(Http, NoticesAClientThatGoesAwayHoweverMuchItSentAhead) {
+  std::string much;
+  while (much.size() < 100'000) much += kGet;
+  for (const bool resets : {false, true}) {
+    const int before = echo.gone;
+    Client client(*server);
+    client.send(concat("GET /hold HTTP/1.1\r\nHost: h\r\n\r\n", much));
+    ASSERT_TRUE(echo.holds(1));
+    std::this_thread::sleep_for(150ms);
+    EXPECT_EQ(echo.gone, before);
+    resets ? client.reset() : client.close();
+    EXPECT_TRUE(eventually([&] { return echo.gone == before + 1; }));
+    echo.answer_held();
+  }
+  EXPECT_TRUE(eventually([&] { return server->counts().connections == 0; }));
+  // Who stays has all answers.
+  Client stays(*server);
+  stays.send(concat("GET /hold HTTP/1.1\r\nHost: h\r\n\r\n", much));
+  ASSERT_TRUE(echo.holds(1));
+  echo.answer_held();
+  EXPECT_TRUE(stays.answer().ends_with("held"));
+  for (size_t i = 0; i < much.size() / kGet.size(); ++i) {
+    ASSERT_TRUE(stays.answer().ends_with("GET /a ")) << i;
+  }
 }
 
 TEST_F(Http, AForgottenRequestIsAnErrorNotSilence) {
@@ -663,6 +810,29 @@ TEST_F(Http, EndsWithConnectionsOpen) {
   server.reset();
   EXPECT_EQ(echo.gone, 1);
   echo.answer_held();
+}
+
+// A subscriber has all addresses of a network of IPv6, and is one client.
+TEST(HttpAddress, IsThatOfANetwork) {
+  const auto network = [](const char* text) {
+    sockaddr_storage address{};
+    auto& four = reinterpret_cast<sockaddr_in&>(address);
+    auto& six = reinterpret_cast<sockaddr_in6&>(address);
+    if (::inet_pton(AF_INET, text, &four.sin_addr) == 1) {
+      address.ss_family = AF_INET;
+    } else if (::inet_pton(AF_INET6, text, &six.sin6_addr) == 1) {
+      address.ss_family = AF_INET6;
+    } else {
+      address.ss_family = AF_UNIX;
+    }
+    return serve::network_of(address);
+  };
+  EXPECT_EQ(network("10.0.0.1"), network("::ffff:10.0.0.1"));
+  EXPECT_NE(network("10.0.0.1"), network("10.0.0.2"));
+  EXPECT_NE(network("::ffff:10.0.0.1"), network("::ffff:10.0.0.2"));
+  EXPECT_EQ(network("2001:db8::1"), network("2001:db8::ffff:1"));
+  EXPECT_NE(network("2001:db8::1"), network("2001:db8:0:1::1"));
+  EXPECT_EQ(network("unix:/run/tril.sock"), std::nullopt);
 }
 
 TEST(HttpAddress, SaysWhatCannotBeListenedAt) {

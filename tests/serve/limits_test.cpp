@@ -293,7 +293,7 @@ HttpResponse late_answer(const std::string& path, const std::string& body,
   const auto gate = Gate::close(service);
   const auto exchange = std::make_shared<HeldExchange>();
   service.handle(request("POST", path, body, {{"Content-Type", "application/json"}}), exchange);
-  std::this_thread::sleep_for(20ms);
+  std::this_thread::sleep_for(150ms);
   gate->release();
   const auto response = exchange->wait();
   EXPECT_TRUE(response.has_value());
@@ -302,11 +302,11 @@ HttpResponse late_answer(const std::string& path, const std::string& body,
 }
 
 TEST(Limits, DeadlinesAreKept) {
-  const auto own = late_answer("/v1/translate", short_body(R"(,"timeout":0.002)"));
+  const auto own = late_answer("/v1/translate", short_body(R"(,"timeout":0.1)"));
   EXPECT_EQ(own.status, 504);
   EXPECT_EQ(text_at(own, "error/code"), "deadline");
   EXPECT_EQ(text_at(own, "error/field"), "timeout");
-  const auto stream = late_answer("/v1/translate", short_body(R"(,"timeout":0.002,"stream":true)"));
+  const auto stream = late_answer("/v1/translate", short_body(R"(,"timeout":0.1,"stream":true)"));
   EXPECT_EQ(stream.status, 200);  // it had begun
   const Events events = events_of(stream);
   ASSERT_FALSE(events.empty());
@@ -401,12 +401,14 @@ class SlowClient final : public Exchange {
  public:
   void respond(HttpResponse&& response) override {
     status_ = response.status;
+    ++answers_;
     while (!released_) std::this_thread::sleep_for(1ms);
   }
   void stream(HttpResponse&&, std::shared_ptr<ByteSource>) override {}
   void more() override {}
   void on_gone(std::function<void()>) override {}
   std::atomic<int> status_ = 0;
+  std::atomic<int> answers_ = 0;
   std::atomic<bool> released_ = false;
 };
 
@@ -427,12 +429,17 @@ std::string repeated(int lines, const std::string& more = {}) {
   return concat(R"({"max_tokens":3,"beam":1,"text":")", text, "\"", more, "}");
 }
 
-// A client whose answer the worker for large ones cannot get rid of. The line was asked for before.
-std::shared_ptr<SlowClient> block_large(Service& service) {
+// Clients whose answers the workers for large ones cannot get rid of; there are two workers. The
+// line was asked for before.
+std::shared_ptr<SlowClient> block_large(Service& service, int clients = 2) {
   const auto blocks = std::make_shared<SlowClient>();
-  service.handle(request("POST", "/v1/translate", repeated(100)), blocks);
+  for (int i = 0; i < clients; ++i) {
+    auto one = request("POST", "/v1/translate", repeated(100));
+    one.client = concat("10.0.9.", i);
+    service.handle(std::move(one), blocks);
+  }
   const auto until = Clock::now() + 30s;
-  while (blocks->status_ == 0 && Clock::now() < until) std::this_thread::sleep_for(1ms);
+  while (blocks->answers_ < clients && Clock::now() < until) std::this_thread::sleep_for(1ms);
   return blocks;
 }
 
@@ -508,6 +515,169 @@ TEST(Limits, WithoutAKeyNobodyIsDelayed) {
   for (const auto& one : flood) told += one->answers();
   EXPECT_LT(told - refused, 10);
   for (const auto& one : flood) EXPECT_GE(one->wait()->status, 401);
+}
+
+// One client's long tasks leave a worker to the others.
+TEST(Limits, LargeRequestsOfOneClientLeaveOthersAWorker) {
+  Service service(small_models(), {});
+  ASSERT_EQ(post(service, "/v1/translate", repeated(1)).status, 200);
+  const auto blocks = block_large(service, 1);
+  const auto same = post_from(service, "10.0.9.0", "/v1/translate", repeated(2000));
+  EXPECT_EQ(post_from(service, "10.0.0.2", "/v1/translate", repeated(2000))->wait()->status, 200);
+  EXPECT_EQ(same->answers(), 0);
+  blocks->released_ = true;
+  EXPECT_EQ(same->wait()->status, 200);
+}
+
+// Nor do its bodies fill the place for those that wait.
+TEST(Limits, LargeBodiesOfOneClientLeaveRoomForOthers) {
+  Service service(small_models(), {});
+  ASSERT_EQ(post(service, "/v1/translate", repeated(1)).status, 200);
+  const auto blocks = block_large(service);
+  const std::string large =
+      concat(R"({"max_tokens":3,"text":"how)", std::string(1'000'000, ' '), "\"}");
+  std::vector<std::shared_ptr<HeldExchange>> flood;
+  for (int i = 0; i < 70; ++i) {
+    flood.push_back(post_from(service, "10.0.0.1", "/v1/translate", large));
+  }
+  const auto other = post_from(service, "10.0.0.2", "/v1/translate", large);
+  EXPECT_EQ(other->answers(), 0);  // it waits
+  int refused = 0;
+  for (const auto& one : flood) refused += one->answers();
+  EXPECT_EQ(refused, 70 - 16);
+  EXPECT_EQ(flood.back()->wait()->status, 503);
+  for (const auto& one : flood) one->leave();
+  blocks->released_ = true;
+  EXPECT_EQ(other->wait()->status, 200);
+}
+
+// One that is refused because it came to more than it may has cost as much as another.
+TEST(Limits, RefusedRequestsAreCharged) {
+  for (const char* split : {"long", "always"}) {
+    ServiceOptions options;
+    options.tokens_per_minute = 100;
+    options.limits.max_units = 3;
+    Service service(small_models(), options);
+    std::string text;
+    for (int i = 0; i < 200; ++i) text += "Where are they going? ";
+    const std::string body = concat(R"({"text":")", text, R"(","split":")", split, "\"}");
+    EXPECT_EQ(post(service, "/v1/translate", body).status, 413);
+    EXPECT_EQ(post(service, "/v1/translate", short_body()).status, 429);
+  }
+}
+
+// What is charged ahead is settled when the tokens are known: blanks have none.
+TEST(Limits, WhatIsChargedAheadIsSettled) {
+  ServiceOptions options;
+  options.tokens_per_minute = 100;
+  Service service(small_models(), options);
+  const std::string body = concat(R"({"max_tokens":3,"text":"how)", std::string(3000, ' '), "\"}");
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(post(service, "/v1/translate", body).status, 200) << i;
+}
+
+// A text is not cut to the end when its time is over meanwhile: nothing of it is submitted.
+TEST(Limits, DeadlinesAreKeptWhileATextIsCut) {
+  ServiceOptions options;
+  options.limits.timeout = 20ms;
+  Service service(small_models(), options);
+  std::string text;
+  for (int i = 0; i < 40'000; ++i) text += "how are you ";
+  EXPECT_EQ(post(service, "/v1/translate", concat(R"({"text":")", text, "\"}")).status, 504);
+  EXPECT_EQ(service.metrics().cache_misses, 0);
+}
+
+// An explanation takes seconds, and only eight may wait: one client has two of them.
+TEST(Limits, ExplanationsOfOneClientKeepNobodyOut) {
+  Service service(small_models(), {});
+  const auto get_from = [&](const std::string& client, const std::shared_ptr<Exchange>& exchange) {
+    auto one = request("GET", "/explain?text=how", {});
+    one.client = client;
+    service.handle(std::move(one), exchange);
+  };
+  const auto blocks = std::make_shared<SlowClient>();
+  get_from("10.0.0.1", blocks);
+  const auto until = Clock::now() + 30s;
+  while (blocks->answers_ == 0 && Clock::now() < until) std::this_thread::sleep_for(1ms);
+  std::vector<std::shared_ptr<HeldExchange>> all;
+  const auto status = [&](const std::string& client) {
+    all.push_back(std::make_shared<HeldExchange>());
+    get_from(client, all.back());
+    return all.back()->answers() == 0 ? 0 : all.back()->wait()->status;
+  };
+  EXPECT_EQ(status("10.0.0.1"), 0);  // it waits
+  for (int i = 0; i < 22; ++i) EXPECT_EQ(status("10.0.0.1"), 503);
+  EXPECT_EQ(header(*all.back()->wait(), "Retry-After"), "5");
+  EXPECT_EQ(status("10.0.0.2"), 0);
+  for (int i = 3; i < 8; ++i) EXPECT_EQ(status(concat("10.0.0.", i)), 0);
+  EXPECT_EQ(status("10.0.0.8"), 503);  // now there are eight
+  blocks->released_ = true;
+  for (const auto& one : all) EXPECT_NE(one->wait()->status, 0);
+  EXPECT_EQ(soon(service.metrics().requests_in_flight, 0), 0);
+  EXPECT_NE(ask(service, request("GET", "/explain?text=how")).status, 503);
+}
+
+// Notes when it was answered, and by which client.
+class NotedExchange final : public Exchange {
+ public:
+  struct Order {
+    std::mutex mutex;
+    std::string names;
+    size_t count() {
+      const std::lock_guard lock(mutex);
+      return names.size();
+    }
+  };
+  NotedExchange(std::shared_ptr<Order> order, char name) : order_(std::move(order)), name_(name) {}
+  void respond(HttpResponse&& response) override {
+    EXPECT_EQ(response.status, 200) << response.body;
+    const std::lock_guard lock(order_->mutex);
+    order_->names += name_;
+  }
+  void stream(HttpResponse&&, std::shared_ptr<ByteSource>) override {}
+  void more() override {}
+  void on_gone(std::function<void()>) override {}
+
+ private:
+  const std::shared_ptr<Order> order_;
+  const char name_;
+};
+
+// Many texts to be scored or aligned do not hold up the one of another client.
+TEST(Limits, SlowWorkIsInTurnsTextByText) {
+  std::string lines;
+  for (int i = 0; i < 60; ++i) {
+    lines += concat(i > 0 ? "," : "", R"("where are they going today? )", i, R"( thank you")");
+  }
+  const std::string many_scores = concat(R"({"source":[)", lines, R"(],"target":[)", lines, "]}");
+  const std::string many_alignments =
+      concat(R"({"max_tokens":3,"alignments":true,"text":[)", lines, "]}");
+  for (const bool aligns : {false, true}) {
+    Service service(small_models(), {});
+    const std::string one_score = R"({"source":"how","target":"x"})";
+    const auto blocks = std::make_shared<SlowClient>();
+    service.handle(request("POST", "/v1/score", one_score), blocks);
+    const auto until = Clock::now() + 60s;
+    while (blocks->answers_ == 0 && Clock::now() < until) std::this_thread::sleep_for(1ms);
+    const auto order = std::make_shared<NotedExchange::Order>();
+    const auto send = [&](const std::string& client, const char* path, const std::string& body,
+                          char name) {
+      auto one = request("POST", path, body);
+      one.client = client;
+      service.handle(std::move(one), std::make_shared<NotedExchange>(order, name));
+    };
+    if (aligns) {
+      send("10.0.0.1", "/v1/translate", many_alignments, 'a');
+    } else {
+      send("10.0.0.1", "/v1/score", many_scores, 'a');
+    }
+    // So that it waits for its answer before the other comes.
+    EXPECT_EQ(soon(service.metrics().units_in_flight, 0), 0);
+    std::this_thread::sleep_for(20ms);
+    send("10.0.0.2", "/v1/score", one_score, 'b');
+    blocks->released_ = true;
+    while (order->count() < 2 && Clock::now() < until) std::this_thread::sleep_for(1ms);
+    EXPECT_EQ(order->names, "ba") << aligns;
+  }
 }
 
 TEST(Limits, ScoresWaitLikeEverythingElse) {

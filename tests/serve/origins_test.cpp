@@ -11,9 +11,12 @@ using namespace serve_test;
 
 constexpr const char* kBody = R"({"text":"how are you","max_tokens":3})";
 
-HttpResponse preflight(Service& service, const std::string& path, const std::string& origin) {
-  return ask(service, request("OPTIONS", path, {},
-                              {{"Origin", origin}, {"Access-Control-Request-Method", "POST"}}));
+HttpResponse preflight(Service& service, const std::string& path, const std::string& origin,
+                       const std::string& headers = {}) {
+  auto asked =
+      request("OPTIONS", path, {}, {{"Origin", origin}, {"Access-Control-Request-Method", "POST"}});
+  if (!headers.empty()) asked.headers.push_back({"Access-Control-Request-Headers", headers});
+  return ask(service, asked);
 }
 
 TEST(Origins, NoneIsAllowedUnlessNamed) {
@@ -44,6 +47,24 @@ TEST(Origins, ThoseNamedAreAllowed) {
   EXPECT_EQ(header(other, "Access-Control-Allow-Origin"), "");
   EXPECT_EQ(header(other, "Vary"), "Origin");
   EXPECT_EQ(preflight(service, "/nothing", "https://a.example").status, 404);
+}
+
+// Clients add headers that the server has never heard of, as OpenAI's for JavaScript do.
+TEST(Origins, ScriptsMaySendTheHeadersOfTheirClients) {
+  ServiceOptions options;
+  options.allowed_origins = {"https://a.example"};
+  Service service(small_models(), options);
+  const std::string of_openai = "authorization,content-type,x-stainless-arch, x-stainless-os";
+  const auto allowed = [&](const std::string& origin, const std::string& headers) {
+    const auto answer = preflight(service, "/v1/completions", origin, headers);
+    EXPECT_EQ(answer.status, 204);
+    return header(answer, "Access-Control-Allow-Headers");
+  };
+  EXPECT_EQ(allowed("https://a.example", of_openai), of_openai);
+  const std::string usual = allowed("https://a.example", "");
+  EXPECT_NE(usual.find("Content-Type"), std::string::npos);
+  EXPECT_EQ(allowed("https://c.example", of_openai), usual);
+  EXPECT_EQ(allowed("https://a.example", "a: b"), usual);  // no names of headers
 }
 
 TEST(Origins, OrAll) {

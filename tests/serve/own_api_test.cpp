@@ -268,6 +268,35 @@ TEST(OwnApi, ScoresAreThoseOfTheLibrary) {
   }
 }
 
+// They are made in steps; nobody sees where one ends.
+TEST(OwnApi, ManyScoresAreThoseOfEach) {
+  std::string sources, targets;
+  std::vector<std::string> each;
+  for (int i = 0; i < 40; ++i) {
+    const std::string source = concat("\"where are they going today? ", i, "\"");
+    const std::string target = concat("\"", std::string(static_cast<size_t>(i), 'q'), " ठीक\"");
+    sources += (i > 0 ? "," : "") + source;
+    targets += (i > 0 ? "," : "") + target;
+    const auto alone =
+        post(both(), "/v1/score", concat(R"({"source":)", source, R"(,"target":)", target, "}"));
+    each.push_back(alone.body.substr(alone.body.find("\"scores\":[") + 10));
+    ASSERT_EQ(alone.status, 200) << alone.body;
+  }
+  std::string expected;
+  for (const std::string& one : each) {
+    expected += (expected.empty() ? "" : ",") + one.substr(0, one.rfind("]}"));
+  }
+  const auto all = post(both(), "/v1/score",
+                        concat(R"({"source":[)", sources, R"(],"target":[)", targets, "]}"));
+  EXPECT_EQ(all.body.substr(all.body.find("\"scores\":[") + 10), expected + "]}\n");
+  // A text that cannot be scored is named by its number among all.
+  const auto bad = post(both(), "/v1/score",
+                        concat(R"({"source":[)", sources, R"(,"how"],"target":[)", targets, ",\"",
+                               std::string(2000, 'q'), "\"]}"));
+  EXPECT_EQ(bad.status, 400);
+  EXPECT_TRUE(text_at(bad, "error/message").starts_with("score: line 41: ")) << bad.body;
+}
+
 TEST(OwnApi, TokensAreThoseOfTheTokenizer) {
   const Translator translator = small_translator();
   const auto ids_of = [&](const std::string& fields) {

@@ -201,6 +201,46 @@ TEST(TextPlan, TranslationsKeepNoLineBreaks) {
             ErrorCode::invalid_argument);
 }
 
+// Of a text with more units than are wanted little is looked at: one more than that, and no
+// sentence of a line that has too many.
+TEST(TextPlan, StopsAtTooManyUnits) {
+  const std::string sentences = repeated("How are you? I am fine. ", 1000);
+  const std::string words = repeated("how are you ", 3000);
+  const std::string lines = repeated("how are you\n", 1000);
+  for (const std::string& text : {sentences, words, lines}) {
+    for (const Split split : {Split::never, Split::too_long, Split::always}) {
+      if (split == Split::never && text != lines) continue;
+      int64_t pieces = 0;
+      const PlanBounds bounds{.max_parts = 10, .check = [&] { ++pieces; }};
+      const TextPlan plan = plan_text(translator(), text, {}, split, bounds);
+      EXPECT_EQ(plan.parts.size(), 11u);
+      EXPECT_LT(pieces, text == words ? 200 : 15);
+      // Those it has are those of the whole text.
+      const TextPlan whole = plan_text(translator(), text, {}, split);
+      if (text == sentences) continue;
+      for (size_t i = 0; i < plan.parts.size(); ++i) {
+        EXPECT_EQ(plan.parts[i].source, whole.parts[i].source);
+      }
+    }
+  }
+  // As many as are allowed are not too many.
+  const std::string three = "How are you? I am fine. Thank you.";
+  const TextPlan plan =
+      plan_text(translator(), three, {}, Split::always, {.max_parts = 3, .check = {}});
+  EXPECT_EQ(plan.parts.size(), 3u);
+  EXPECT_EQ(copied(plan), three);
+}
+
+TEST(TextPlan, CanBeGivenUp) {
+  int64_t left = 5;
+  const PlanBounds bounds{
+      .check = [&] { require(--left > 0, ErrorCode::cancelled, "nobody wants it"); }};
+  const std::string words = repeated("how are you ", 3000);
+  EXPECT_EQ(raised_by([&] { plan_text(translator(), words, {}, Split::too_long, bounds); }).code,
+            ErrorCode::cancelled);
+  EXPECT_EQ(left, 0);
+}
+
 TEST(TextPlan, ContinuedTextIsNotCut) {
   const Translator writer = translator_for(Family::decoder_only);
   EXPECT_EQ(raised_by([&] { plan_text(writer, "how"); }).code, ErrorCode::unsupported);

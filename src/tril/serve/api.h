@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,6 +18,7 @@
 #include "tril/serve/answer.h"
 #include "tril/serve/http.h"
 #include "tril/serve/service.h"
+#include "tril/serve/shares.h"
 #include "tril/serve/text_job.h"
 
 namespace tril::serve {
@@ -69,9 +71,12 @@ class Core {
     std::function<void(const ApiError&, std::string&)> error;
   };
   void run_stream(const ContextPtr& context, TextCall call, Stream stream);
-  // Runs `work` on a thread for slow work, unless the client left or its time is over; what it
-  // raises is answered as an error.
-  void run_slow(const ContextPtr& context, std::function<HttpResponse()> work);
+  // Runs `step` on a thread for slow work, again and again until it returns the answer, unless the
+  // client left or its time is over; what it raises is answered as an error. Between two steps
+  // others have their turn, so one should be short.
+  using Step = std::function<std::optional<HttpResponse>()>;
+  void run_slow(const ContextPtr& context, Step step);
+  // The same for explanations, of which only so many may wait: raises an ApiError beyond that.
   void run_study(const ContextPtr& context, std::function<HttpResponse()> work);
   // For requests with large bodies, when they were admitted: those are read and cut on a worker of
   // their own. Raises an ApiError where too many are waiting.
@@ -94,12 +99,15 @@ class Core {
   TokenBuckets buckets;
   WaitingTokens waiting{metrics.queued_tokens};
   LiveJobs live;
-  std::atomic<int64_t> characters = 0;   // translated, for DeepL's usage
-  std::atomic<int64_t> studying = 0;     // explanations waiting or being made
-  std::atomic<int64_t> large_bytes = 0;  // of large requests waiting or being read
-  std::atomic<bool> ending = false;      // what has not begun is not begun any more
+  std::atomic<int64_t> characters = 0;  // translated, for DeepL's usage
+  std::atomic<bool> ending = false;     // what has not begun is not begun any more
+  Shares studying{8, 2};                // explanations waiting or being made
+  // Bytes of large requests waiting or being read; and of those whose key is still to be read, in
+  // the body.
+  Shares large_bytes{int64_t{64} << 20, int64_t{16} << 20};
+  Shares large_bytes_of_unknown{int64_t{16} << 20, int64_t{4} << 20};
   // Last, so that they end before what their tasks use.
-  Workers large{1};  // reads large requests, and puts large answers together
+  Workers large{2};  // reads large requests, and puts large answers together
   Workers quick{1};  // puts the other answers together
   Workers slow{1};   // another pass of the model: scores, alignments
   Workers study{1};  // explanations
@@ -108,9 +116,13 @@ class Core {
   JobServices services() { return {cache, metrics, waiting, live, quick, large, slow}; }
   std::string address_of(const HttpRequest& request) const;
   static std::string_view key_in_header(const HttpRequest& request);
-  // A job was started for a request: it is charged, and cancelled when its client leaves.
-  void started(const ContextPtr& context, const std::shared_ptr<TextJob>& job);
-  void post(Workers& workers, const ContextPtr& context, std::function<HttpResponse()> work);
+  // Starts a job for a request, which is charged, also if the job is refused when it has begun to
+  // be cut and tokenized.
+  void start(const ContextPtr& context, TextJob& job, TextJob::Done done,
+             std::function<void()> news = {});
+  // Cancels it when its client leaves.
+  void watch(const ContextPtr& context, const std::shared_ptr<TextJob>& job);
+  void post(Workers& workers, const ContextPtr& context, Step step);
 };
 
 // How a client is told the language of a model's code: "en" of "eng_Latn".

@@ -5,6 +5,8 @@
 // timer `wake_`, which others cancel, and a second wait watches whether the client is still there.
 #include "tril/serve/http_connection.h"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <array>
 #include <boost/asio/awaitable.hpp>
@@ -41,12 +43,17 @@ constexpr size_t kReadBytes = 16 << 10;   // asked of the system at a time
 constexpr size_t kAheadBytes = 64 << 10;  // read of further requests while one is answered
 constexpr size_t kWriteBytes = 64 << 10;  // written within one time limit
 constexpr int64_t kSmall = 64 << 10;      // bodies and answers up to this are always held
+constexpr Milliseconds kLook{100};        // between two looks whether the client is still there
 constexpr Milliseconds kLinger{1000};     // for the client to read an answer before a close
 constexpr Milliseconds kFirst{1000};      // for a first request while the server ends
 
 std::string_view reason_of(int status) {
   return {http::obsolete_reason(static_cast<http::status>(status)).data(),
           http::obsolete_reason(static_cast<http::status>(status)).size()};
+}
+
+bool is_whole_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 std::string http_date() {
@@ -58,26 +65,32 @@ std::string http_date() {
           std::strftime(text.data(), text.size(), "%a, %d %b %Y %H:%M:%S GMT", &parts)};
 }
 
-// Bytes that a connection holds, as its share of a sum over all connections.
-class HeldBytes {
- public:
-  explicit HeldBytes(std::atomic<int64_t>& sum) : sum_(sum) {}
-  ~HeldBytes() { release(); }
-  HeldBytes(const HeldBytes&) = delete;
-  HeldBytes& operator=(const HeldBytes&) = delete;
+// What of so many bytes is accounted for.
+int64_t counted(size_t bytes) {
+  return std::cmp_greater(bytes, kSmall) ? static_cast<int64_t>(bytes) : 0;
+}
 
-  // Holds this many instead of what it held. False if that made the sum more than `most`; a small
-  // number is not counted.
-  bool hold(int64_t bytes, int64_t most) {
-    if (bytes <= kSmall) bytes = 0;
-    const int64_t more = bytes - std::exchange(bytes_, bytes);
-    return (sum_ += more) <= most || more <= 0;
+// Finds lines of a header that continue the one before. They are refused (RFC 9112, 5.2): the
+// parser joins them, so that what decides where the message ends could be read in two ways.
+class HeaderLines {
+ public:
+  // The bytes that follow those before.
+  void take(std::string_view bytes) {
+    for (const char c : bytes) {
+      if (ended_) return;
+      if (begins_) {
+        folded_ = folded_ || c == ' ' || c == '\t';
+        ended_ = c == '\r' || c == '\n';
+      }
+      begins_ = c == '\n';
+    }
   }
-  void release() { sum_ -= std::exchange(bytes_, 0); }
+  bool folded() const { return folded_; }
 
  private:
-  std::atomic<int64_t>& sum_;
-  int64_t bytes_ = 0;
+  bool begins_ = false;  // a line after the first
+  bool folded_ = false;
+  bool ended_ = false;  // with an empty line
 };
 
 class Connection;
@@ -119,15 +132,20 @@ class Answering final : public Exchange {
 
 class Connection final : public HttpConnection {
  public:
-  Connection(std::shared_ptr<HttpShared> shared, std::string client)
+  Connection(std::shared_ptr<HttpShared> shared, std::string client,
+             std::optional<uint64_t> network)
       : shared_(std::move(shared)),
         strand_(asio::make_strand(shared_->context)),
         socket_(strand_),
         limit_(strand_),
         wake_(strand_),
+        watch_(strand_),
         client_(std::move(client)),
-        reading_(shared_->reading),
-        writing_(shared_->writing) {
+        place_(shared_->places, network),
+        turned_away_(shared_->turned_away, network),
+        reading_known_(shared_->reading, network),
+        reading_unknown_(shared_->reading_of_unknown, network),
+        writing_(shared_->writing, network) {
     const std::lock_guard lock(shared_->mutex);
     shared_->open.insert(this);
   }
@@ -144,11 +162,13 @@ class Connection final : public HttpConnection {
     socket_.assign(asio::generic::stream_protocol(family, 0), socket.get());
     socket.release();
   }
+  bool take_place() override { return place_.hold(1); }
   void start() override {
     asio::co_spawn(
         strand_, [self = shared_self()] { return self->run(); }, asio::detached);
   }
   void refuse() override {
+    if (!turned_away_.hold(1)) return;
     asio::co_spawn(
         strand_, [self = shared_self()] { return self->turn_away(); }, asio::detached);
   }
@@ -201,6 +221,7 @@ class Connection final : public HttpConnection {
     }
     limit_.cancel();
     wake_.cancel();
+    watch_.cancel();
     error_code ignored;
     socket_.close(ignored);
   }
@@ -235,10 +256,10 @@ class Connection final : public HttpConnection {
     watch();
     hand_over(std::move(parser.get().body()));
     while (!response_ && !gone_) co_await wait(std::nullopt);
-    reading_.release();
+    reading_known_.release();
+    reading_unknown_.release();
     if (gone_) co_return false;
-    if (!writing_.hold(std::ssize(response_->body), shared_->options.max_writing)) {
-      writing_.release();
+    if (!writing_.hold(counted(response_->body.size()))) {
       response_ = own_error(503, "overloaded", "too many large answers are being sent: try again");
     }
     // While the server ends, requests that have arrived already are still answered.
@@ -265,17 +286,26 @@ class Connection final : public HttpConnection {
     limit(shared_->options.idle_time);
     idle_ = true;
     if (shared_->draining) end_idleness();
-    bool begun = buffer_.size() > 0;
+    bool at_start = true;
+    bool begun = false;
     bool checked = false;
+    HeaderLines lines;
     for (;;) {
+      if (at_start) at_start = !skip_empty_line();
+      begun = begun || buffer_.size() > 0;
       if (begun && idle_) {
         idle_ = false;
         limit(shared_->options.header_time);
       }
       error_code problem;
-      while (buffer_.size() > 0 && !parser.is_done()) {
+      while (!at_start && buffer_.size() > 0 && !parser.is_done()) {
         const size_t used = parser.put(buffer_.data(), problem);
+        if (!checked) lines.take(there().substr(0, used));
         buffer_.consume(used);
+        if (lines.folded()) {
+          co_await write_error(400, "bad_request", "a header may not go on in a second line");
+          co_return Read::bad;
+        }
         if (problem || (used == 0 && !parser.is_done())) break;
         if (parser.is_header_done() && !checked) {
           checked = true;
@@ -292,8 +322,8 @@ class Connection final : public HttpConnection {
           }
         }
       }
-      if (!reading_.hold(std::ssize(parser.get().body()), most_reading_)) {
-        reading_.release();
+      if (!reading_->hold(counted(parser.get().body().size()))) {
+        reading_->release();
         co_await write_error(503, "overloaded", "too much is being sent here: try again later");
         co_return Read::bad;
       }
@@ -319,8 +349,19 @@ class Connection final : public HttpConnection {
         co_await write_error(408, "timeout", "the request did not arrive in time");
         co_return Read::bad;
       }
-      begun = true;
     }
+  }
+
+  std::string_view there() const {
+    return {static_cast<const char*>(buffer_.data().data()), buffer_.size()};
+  }
+
+  // An empty line before a request is none of it: some clients send one after a body (RFC 9112,
+  // 2.2). False: whether there is one is still to be seen.
+  bool skip_empty_line() {
+    if (there().empty() || there() == "\r") return false;
+    if (there().starts_with("\r\n")) buffer_.consume(2);
+    return true;
   }
 
   // While the server ends: waits no longer, but for the request of a client who has just connected.
@@ -335,6 +376,10 @@ class Connection final : public HttpConnection {
     const auto codings = head.count(http::field::transfer_encoding);
     why_refused_ = "the length of the body is given twice";
     if (lengths + codings > 1) return 400;
+    // The parser takes a list of equal lengths, too.
+    why_refused_ = "Content-Length is not one whole number";
+    const auto length = head[http::field::content_length];
+    if (lengths == 1 && !is_whole_number({length.data(), length.size()})) return 400;
     why_refused_ = "Transfer-Encoding can only be chunked";
     if (codings == 1) {
       const auto coding = head[http::field::transfer_encoding];
@@ -384,7 +429,7 @@ class Connection final : public HttpConnection {
     stays_ = head.keep_alive();
     const HttpOptions& options = shared_->options;
     const bool is_known = !options.is_known || options.is_known(request_);
-    most_reading_ = options.max_reading / (is_known ? 1 : 4);
+    reading_ = is_known ? &reading_known_ : &reading_unknown_;
   }
 
   void hand_over(std::string&& body) {
@@ -410,17 +455,33 @@ class Connection final : public HttpConnection {
 
   // Reads ahead while an answer is made, and notices when the client is gone.
   void watch() {
-    if (buffer_.size() >= kAheadBytes) return;
+    if (buffer_.size() >= kAheadBytes) return watch_for_end();
     socket_.async_wait(Socket::wait_read,
                        [self = shared_self(), number = number_](const error_code& problem) {
                          if (problem || self->number_ != number) return;
                          const ssize_t got = self->read_now();
                          const bool nothing = got < 0 && (errno == EAGAIN || errno == EINTR);
                          if (got > 0 || nothing) return self->watch();
-                         self->gone_ = true;
-                         self->tell_gone();
-                         self->wake_.cancel();
+                         self->client_left();
                        });
+  }
+
+  // Does so when enough was read ahead. As there is more to be read, waiting for something to read
+  // would not tell: the system is asked now and then whether the client hung up.
+  void watch_for_end() {
+    watch_.expires_after(kLook);
+    watch_.async_wait([self = shared_self(), number = number_](const error_code& problem) {
+      if (problem || self->number_ != number || !self->socket_.is_open()) return;
+      pollfd socket{.fd = self->socket_.native_handle(), .events = POLLRDHUP, .revents = 0};
+      if (::poll(&socket, 1, 0) <= 0) return self->watch_for_end();
+      self->client_left();
+    });
+  }
+
+  void client_left() {
+    gone_ = true;
+    tell_gone();
+    wake_.cancel();
   }
 
   // Until woken, or for a time. False: the time passed.
@@ -496,7 +557,7 @@ class Connection final : public HttpConnection {
     for (bool goes_on = true; goes_on;) {
       news_ = false;
       goes_on = source->take(bytes);
-      writing_.hold(std::ssize(bytes), shared_->options.max_writing);
+      writing_.hold_anyway(counted(bytes.size()));
       if (!bytes.empty() && !co_await write_chunk(std::exchange(bytes, {}), old)) co_return false;
       if (!goes_on || news_) continue;
       const bool woken = co_await wait(shared_->options.heartbeat);
@@ -569,14 +630,18 @@ class Connection final : public HttpConnection {
   Socket socket_;
   Timer limit_;  // of the reading or writing under way
   Timer wake_;   // of the coroutine, while it waits for others
+  Timer watch_;  // of watch_for_end()
   const std::string client_;
   boost::beast::flat_buffer buffer_;
   std::string why_refused_;
   HttpRequest request_;  // its header, when that is complete
   bool stays_ = false;   // after the answer to it, if its client is to be believed
-  int64_t most_reading_ = 0;
-  HeldBytes reading_;
-  HeldBytes writing_;
+  Share place_;
+  Share turned_away_;
+  Share reading_known_;
+  Share reading_unknown_;
+  Share* reading_ = &reading_known_;  // of the request being read
+  Share writing_;
   bool is_new_ = true;  // without a request so far
   bool idle_ = false;   // between two requests
   bool timed_out_ = false;
@@ -629,10 +694,11 @@ void Answering::on_gone(std::function<void()> gone) {
 }  // namespace
 
 std::shared_ptr<HttpConnection> HttpConnection::create(std::shared_ptr<HttpShared> shared,
-                                                       FileDescriptor&& socket, int family,
-                                                       std::string client) {
-  auto connection = std::make_shared<Connection>(std::move(shared), std::move(client));
-  connection->own(std::move(socket), family);
+                                                       FileDescriptor&& socket,
+                                                       const sockaddr_storage& client) {
+  const auto network = shared->options.bound_addresses ? network_of(client) : std::nullopt;
+  auto connection = std::make_shared<Connection>(std::move(shared), host_of(client), network);
+  connection->own(std::move(socket), client.ss_family);
   return connection;
 }
 

@@ -25,6 +25,7 @@
 
 #include "tril/serve/http_server.h"
 #include "tril/serve/listening.h"
+#include "tril/serve/shares.h"
 
 namespace tril::serve {
 
@@ -33,6 +34,8 @@ using Timer =
     boost::asio::basic_waitable_timer<std::chrono::steady_clock,
                                       boost::asio::wait_traits<std::chrono::steady_clock>, Strand>;
 class HttpConnection;
+
+constexpr int64_t kMostTurnedAway = 256;  // at a time; more connections are closed without a word
 
 // What the connections of a server share.
 struct HttpShared {
@@ -46,8 +49,17 @@ struct HttpShared {
   std::atomic<int64_t> accepted = 0;
   std::atomic<int64_t> refused = 0;
 
-  std::atomic<int64_t> reading = 0;  // bytes of bodies, as far as they are accounted for
-  std::atomic<int64_t> writing = 0;  // bytes of large answers
+  // Of each address: half of the connections, and a quarter of everything else.
+  Shares places{options.max_connections, (options.max_connections + 1) / 2};
+  Shares turned_away{kMostTurnedAway, kMostTurnedAway / 4};  // connections that are told why
+  Shares reading{known_part(), known_part() / 4};            // bytes of bodies
+  Shares reading_of_unknown{options.max_reading / 4, options.max_reading / 16};
+  Shares writing{options.max_writing, options.max_writing / 4};  // bytes of large answers
+
+  // All of it, unless a quarter is for bodies of those whom nobody knows.
+  int64_t known_part() const {
+    return options.max_reading - (options.is_known ? options.max_reading / 4 : 0);
+  }
 
   // Requests that were answered without the handler.
   void count_refusal(int status) {
@@ -64,15 +76,17 @@ struct HttpShared {
 // Lives as long as something of it is going on. Any thread may call it.
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
  public:
-  // Takes the socket over, which does not block; `client`: the address of the peer.
+  // Takes the socket over, which does not block, of a client at this address.
   static std::shared_ptr<HttpConnection> create(std::shared_ptr<HttpShared> shared,
-                                                FileDescriptor&& socket, int family,
-                                                std::string client);
+                                                FileDescriptor&& socket,
+                                                const sockaddr_storage& client);
   virtual ~HttpConnection() = default;
 
+  // Before start(): whether there is room for one more connection of its client.
+  virtual bool take_place() = 0;
   // Reads requests and answers them.
   virtual void start() = 0;
-  // Answers 503 and closes.
+  // Answers 503, unless many are being told so, and closes.
   virtual void refuse() = 0;
   // Ends it if it is between two requests. A request that has arrived is still answered.
   virtual void drain() = 0;

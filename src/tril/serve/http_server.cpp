@@ -91,18 +91,13 @@ class Listener : public std::enable_shared_from_this<Listener> {
   }
 
   void take(FileDescriptor&& socket, const sockaddr_storage& peer) {
-    const bool full = [&] {
-      const std::lock_guard lock(shared_->mutex);
-      return std::ssize(shared_->open) >= shared_->options.max_connections;
-    }();
     try {
-      const auto connection =
-          HttpConnection::create(shared_, std::move(socket), peer.ss_family, host_of(peer));
-      if (full) {
+      const auto connection = HttpConnection::create(shared_, std::move(socket), peer);
+      if (connection->take_place()) {
+        connection->start();
+      } else {
         ++shared_->refused;
         connection->refuse();
-      } else {
-        connection->start();
       }
     } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no memory: it is closed
     }
@@ -184,8 +179,12 @@ std::string HttpServer::address() const { return state_->address; }
 HttpCounts HttpServer::counts() const {
   const std::lock_guard lock(state_->shared->mutex);
   HttpShared& shared = *state_->shared;
-  return {std::ssize(shared.open), shared.accepted, shared.refused,
-          shared.reading,          shared.writing,  shared.refusals};
+  return {.connections = std::ssize(shared.open),
+          .accepted = shared.accepted,
+          .refused = shared.refused,
+          .reading = shared.reading.held() + shared.reading_of_unknown.held(),
+          .writing = shared.writing.held(),
+          .refusals = shared.refusals};
 }
 
 void HttpServer::start() {

@@ -28,16 +28,19 @@ struct HttpOptions {
   // "127.0.0.1:8080", "[::1]:8080", "unix:/run/tril.sock"; port 0 is any free one.
   std::string listen = "127.0.0.1:8080";
   int threads = 2;
-  int64_t max_connections = 4096;  // more are answered 503 and closed
+  int64_t max_connections = 4096;  // more are answered 503 and closed; half of them per address
   int64_t max_header = 16 << 10;   // bytes
   int64_t max_body = 1 << 20;
   // Bytes of all bodies that are being read, and of all answers above 64 KiB that are being
-  // written; what would make them more is answered 503.
+  // written; what would make them more is answered 503. One address may have a quarter of each.
   int64_t max_reading = int64_t{256} << 20;
   int64_t max_writing = int64_t{256} << 20;
-  // Whether a request, by its header, is from somebody known; all others together may have a
-  // quarter of max_reading. Empty: everybody is.
+  // Whether a request, by its header, is from somebody known; a quarter of max_reading is for all
+  // others together. Empty: everybody is.
   std::function<bool(const HttpRequest&)> is_known{};
+  // Whether an address is one client. Behind a proxy, whose address all connections have, it is
+  // not, and nothing is bounded per address; nor is it at a Unix socket, where peers have none.
+  bool bound_addresses = true;
   std::chrono::milliseconds idle_time{75'000};     // between requests of a connection
   std::chrono::milliseconds header_time{10'000};   // for all of a request's header
   std::chrono::milliseconds body_time{30'000};     // for all of its body

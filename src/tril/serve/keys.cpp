@@ -105,7 +105,8 @@ void TokenBuckets::charge(const std::string& client, int64_t per_minute, int64_t
   if (per_minute <= 0) return;
   const std::lock_guard lock(mutex_);
   Bucket& bucket = filled(client, per_minute, now);
-  bucket.tokens -= static_cast<double>(tokens);
+  bucket.tokens =
+      std::min(static_cast<double>(per_minute), bucket.tokens - static_cast<double>(tokens));
   constexpr double kMostMinutes = 60.0 * 24 * 365;  // that a clock can count
   const double minutes = 1.0 - bucket.tokens / static_cast<double>(per_minute);
   bucket.full =

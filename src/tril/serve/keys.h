@@ -76,6 +76,7 @@ class TokenBuckets {
   // Empty: the client may go on; otherwise how long until it may.
   std::optional<std::chrono::seconds> refusal(const std::string& client, int64_t per_minute,
                                               Clock::time_point now = Clock::now());
+  // Below 0: gives back what was charged too much.
   void charge(const std::string& client, int64_t per_minute, int64_t tokens,
               Clock::time_point now = Clock::now());
 

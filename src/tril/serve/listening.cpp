@@ -103,6 +103,23 @@ std::string host_of(const sockaddr_storage& address) {
   return problem == 0 ? host.data() : std::string();
 }
 
+std::optional<uint64_t> network_of(const sockaddr_storage& address) {
+  if (address.ss_family == AF_INET) {
+    return reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr;
+  }
+  if (address.ss_family != AF_INET6) return std::nullopt;
+  const in6_addr& six = reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
+  constexpr size_t kMapped = 12;  // bytes before the IPv4 address that one of IPv6 can hold
+  if (IN6_IS_ADDR_V4MAPPED(&six)) {
+    uint32_t four = 0;
+    std::memcpy(&four, six.s6_addr + kMapped, sizeof four);
+    return four;
+  }
+  uint64_t network = 0;
+  std::memcpy(&network, six.s6_addr, sizeof network);
+  return network;
+}
+
 std::string address_of(int socket, const std::string& where) {
   if (where.starts_with(kUnix)) return where;
   sockaddr_storage address{};

@@ -3,6 +3,8 @@
 
 #include <sys/socket.h>
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -34,6 +36,10 @@ std::string address_of(int socket, const std::string& where);
 
 // "127.0.0.1", "::1"; "" for a Unix socket.
 std::string host_of(const sockaddr_storage& address);
+
+// A number for who is at an address, to bound what one may have: of IPv6 its network of 64 bits, as
+// whoever has one of its addresses has all of them. Nothing for a Unix socket.
+std::optional<uint64_t> network_of(const sockaddr_storage& address);
 
 // Lets nobody new connect to it: they are ignored, and refused once it is closed. Who is waiting to
 // be accepted still is. Without this, whoever connects between the last accept and the close would

@@ -99,6 +99,55 @@ int64_t tokens_in(const std::vector<std::string>& texts, const Translator& trans
   return tokens;
 }
 
+// Scores of texts, some at a time.
+class ScoresInSteps {
+ public:
+  ScoresInSteps(const ServedModel& model, std::optional<std::vector<std::string>> sources,
+                std::vector<std::string> targets, LanguagePair languages)
+      : model_(model), sources_(std::move(sources)), targets_(std::move(targets)) {
+    options_.bad_lines = BadLine::skip;  // a line's number within a step would be no help
+    options_.languages = std::move(languages);
+  }
+
+  // Scores texts of some 2,000 bytes, one at least. True: that were all. `check` is called before
+  // each, and may raise.
+  bool step(const std::function<void()>& check) {
+    int64_t bytes = 0;
+    model_.translator.score(
+        [&]() -> std::optional<ScoreTextRequest> {
+          check();
+          if (next_ == targets_.size() || bytes >= kBytes) return std::nullopt;
+          ScoreTextRequest request;
+          if (sources_) request.source = (*sources_)[next_];
+          request.target = targets_[next_++];
+          bytes += std::ssize(request.source) + std::ssize(request.target);
+          return request;
+        },
+        [&](TextScore&& result) {
+          require(result.skipped.empty(), ErrorCode::invalid_argument, "score: line ",
+                  scores_.size() + 1, ": ", result.skipped);
+          scores_.push_back({{"score", result.score},
+                             {"ids", result.tokens},
+                             {"pieces", result.pieces},
+                             {"log_probs", numbers_or_null(result.log_probs)}});
+          return true;
+        },
+        options_);
+    return next_ == targets_.size();
+  }
+  Json take() { return std::move(scores_); }
+
+ private:
+  static constexpr int64_t kBytes = 2000;
+
+  const ServedModel& model_;
+  const std::optional<std::vector<std::string>> sources_;
+  const std::vector<std::string> targets_;
+  ScoreTextOptions options_;
+  size_t next_ = 0;
+  Json scores_ = Json::array();
+};
+
 void score(Core& core, const ContextPtr& context) {
   RequestFields fields = RequestFields::of_body(context->request);
   const int64_t most = core.options.limits.max_texts;
@@ -142,31 +191,12 @@ void score(Core& core, const ContextPtr& context) {
   const std::shared_ptr<void> counted(nullptr, [&core, tokens, client = context->client.id](void*) {
     core.waiting.remove(client, tokens);
   });
-  core.run_slow(context, [&core, context, model, sources, targets, languages = call.languages_of(0),
-                          counted] {
-    Json scores = Json::array();
-    size_t next = 0;
-    ScoreTextOptions options;
-    options.languages = model->for_translator(languages);
-    model->translator.score(
-        [&]() -> std::optional<ScoreTextRequest> {
-          core.check_wanted(*context);
-          if (next == targets->size()) return std::nullopt;
-          ScoreTextRequest request;
-          if (sources) request.source = (*sources)[next];
-          request.target = (*targets)[next++];
-          return request;
-        },
-        [&](TextScore&& result) {
-          scores.push_back({{"score", result.score},
-                            {"ids", result.tokens},
-                            {"pieces", result.pieces},
-                            {"log_probs", numbers_or_null(result.log_probs)}});
-          return true;
-        },
-        options);
+  const auto scores = std::make_shared<ScoresInSteps>(*model, sources, *targets,
+                                                      model->for_translator(call.languages_of(0)));
+  core.run_slow(context, [&core, context, model, scores, counted]() -> std::optional<HttpResponse> {
+    if (!scores->step([&] { core.check_wanted(*context); })) return std::nullopt;
     const Json answer = {
-        {"model", model->name}, {"fingerprint", model->fingerprint}, {"scores", std::move(scores)}};
+        {"model", model->name}, {"fingerprint", model->fingerprint}, {"scores", scores->take()}};
     return HttpResponse{.body = dump(answer) + "\n"}.with("X-Tril-Fingerprint", model->fingerprint);
   });
 }

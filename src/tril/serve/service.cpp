@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <future>
 #include <utility>
 
 #include "tril/base/fingerprint.h"
@@ -154,20 +153,21 @@ std::string echoed_id(std::string_view id) {
   return is_plain ? std::string(id) : std::string();
 }
 
+bool allows(const ServiceOptions& options, std::string_view origin) {
+  const auto& allowed = options.allowed_origins;
+  return std::find(allowed.begin(), allowed.end(), origin) != allowed.end();
+}
+
 // The headers of any answer to a request: which scripts may read it, and its own id.
 std::vector<Header> usual_headers(const HttpRequest& request, const ServiceOptions& options) {
   std::vector<Header> headers = {{"X-Content-Type-Options", "nosniff"}};
   if (auto id = echoed_id(request.header("X-Request-Id")); !id.empty()) {
     headers.push_back({"X-Request-Id", std::move(id)});
   }
-  const auto& allowed = options.allowed_origins;
-  if (allowed.empty()) return headers;
-  const auto allows = [&](std::string_view origin) {
-    return std::find(allowed.begin(), allowed.end(), origin) != allowed.end();
-  };
-  const bool all = allows("*");
+  if (options.allowed_origins.empty()) return headers;
+  const bool all = allows(options, "*");
   if (!all) headers.push_back({"Vary", "Origin"});
-  if (const std::string origin(request.header("Origin")); all || allows(origin)) {
+  if (const std::string origin(request.header("Origin")); all || allows(options, origin)) {
     headers.push_back({"Access-Control-Allow-Origin", all ? "*" : origin});
     headers.push_back(
         {"Access-Control-Expose-Headers", "ETag, Retry-After, X-Request-Id, X-Tril-Fingerprint"});
@@ -179,6 +179,19 @@ std::vector<Header> usual_headers(const HttpRequest& request, const ServiceOptio
 bool is_preflight(const HttpRequest& request, const ServiceOptions& options) {
   return !options.allowed_origins.empty() && request.method == "OPTIONS" &&
          !request.header("Access-Control-Request-Method").empty();
+}
+
+// Which headers such a script may send: those the browser asks for, as clients add headers of their
+// own, which are not read here.
+std::string headers_for_scripts(const HttpRequest& request, const ServiceOptions& options) {
+  const std::string_view asked = request.header("Access-Control-Request-Headers");
+  const bool are_names = std::all_of(asked.begin(), asked.end(), [](char c) {
+    return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9') ||
+           std::string_view("!#$%&'*+-.^_`|~, \t").find(c) != std::string_view::npos;
+  });
+  const bool is_allowed = allows(options, "*") || allows(options, request.header("Origin"));
+  if (is_allowed && are_names && !asked.empty()) return std::string(asked);
+  return "Authorization, Content-Type, If-None-Match, X-Request-Id";
 }
 
 // Server-sent events of a job.
@@ -254,10 +267,8 @@ std::string client_code(std::string_view code) {
 
 Core::~Core() {
   ending = true;
-  // The request that is being read may start a job; those that wait to be read no longer do.
-  const auto all_read = std::make_shared<std::promise<void>>();
-  large.post(0, [all_read] { all_read->set_value(); });
-  all_read->get_future().wait();
+  // Requests that are being read may start a job; those that wait to be read no longer do.
+  large.wait_idle();
   live.end();
 }
 
@@ -338,9 +349,20 @@ void Core::charge(const Context& context, int64_t tokens) {
   buckets.charge(context.client.name, context.client.tokens_per_minute, tokens);
 }
 
-void Core::started(const ContextPtr& context, const std::shared_ptr<TextJob>& job) {
-  charge(*context, job->source_tokens());
-  for (const std::string& text : job->call().texts) characters += count_characters(text);
+void Core::start(const ContextPtr& context, TextJob& job, TextJob::Done done,
+                 std::function<void()> news) {
+  int64_t estimate = 0;
+  for (const std::string& text : job.call().texts) estimate += detection_tokens(text);
+  charge(*context, estimate);
+  const JobClient client{.id = context->client.id, .arrived = context->arrived, .check = [&] {
+                           check_wanted(*context);
+                         }};
+  job.start(client, options.limits, std::move(done), std::move(news));
+  charge(*context, job.source_tokens() - estimate);
+  for (const std::string& text : job.call().texts) characters += count_characters(text);
+}
+
+void Core::watch(const ContextPtr& context, const std::shared_ptr<TextJob>& job) {
   context->exchange->on_gone([weak = std::weak_ptr(job)] {
     if (const auto gone = weak.lock()) gone->cancel();
   });
@@ -349,14 +371,13 @@ void Core::started(const ContextPtr& context, const std::shared_ptr<TextJob>& jo
 void Core::run(const ContextPtr& context, TextCall call, Answer answer) {
   admit(*context);
   const auto job = std::make_shared<TextJob>(std::move(call), services());
-  job->start({context->client.id, context->arrived}, options.limits,
-             [this, context, answer = std::move(answer)](TextJob& done) {
-               answer_with(*context, [&] {
-                 if (done.error()) throw ApiError(*done.error());
-                 return answer(done);
-               });
-             });
-  started(context, job);
+  start(context, *job, [this, context, answer = std::move(answer)](TextJob& done) {
+    answer_with(*context, [&] {
+      if (done.error()) throw ApiError(*done.error());
+      return answer(done);
+    });
+  });
+  watch(context, job);
 }
 
 void Core::run_stream(const ContextPtr& context, TextCall call, Stream stream) {
@@ -365,8 +386,8 @@ void Core::run_stream(const ContextPtr& context, TextCall call, Stream stream) {
   const auto job = std::make_shared<TextJob>(std::move(call), services());
   const auto source = std::make_shared<JobStream>(std::move(stream), context->arrived, metrics);
   source->set_job(job);
-  job->start(
-      {context->client.id, context->arrived}, options.limits,
+  start(
+      context, *job,
       [source, context](TextJob& done) {
         source->finish(done);
         context->exchange->more();
@@ -377,7 +398,7 @@ void Core::run_stream(const ContextPtr& context, TextCall call, Stream stream) {
                                 .with("X-Accel-Buffering", "no")
                                 .with("X-Tril-Fingerprint", std::move(fingerprint)),
                             source);
-  started(context, job);
+  watch(context, job);
 }
 
 void Core::check_wanted(const Context& context) const {
@@ -387,45 +408,49 @@ void Core::check_wanted(const Context& context) const {
           ErrorCode::timed_out, "the answer took too long");
 }
 
-void Core::post(Workers& workers, const ContextPtr& context, std::function<HttpResponse()> work) {
+void Core::post(Workers& workers, const ContextPtr& context, Step step) {
   // So that work which waits is left out when its client leaves.
   context->exchange->on_gone([weak = std::weak_ptr(context)] {
     if (const auto left = weak.lock()) left->gone = true;
   });
-  workers.post(context->client.id, [this, context, work = std::move(work)] {
-    answer_with(*context, [&] {
+  workers.post_steps(context->client.id, [this, context, step = std::move(step)] {
+    bool goes_on = false;
+    guarded(*context, [&] {
       check_wanted(*context);
-      return work();
+      auto answer = step();
+      goes_on = !answer;
+      if (answer) respond(*context, std::move(*answer));
     });
+    return goes_on;
   });
 }
 
-void Core::run_slow(const ContextPtr& context, std::function<HttpResponse()> work) {
-  post(slow, context, std::move(work));
-}
+void Core::run_slow(const ContextPtr& context, Step step) { post(slow, context, std::move(step)); }
 
 void Core::run_study(const ContextPtr& context, std::function<HttpResponse()> work) {
-  constexpr int64_t kMostWaiting = 8;
-  const std::shared_ptr<void> counted(nullptr, [this](void*) { --studying; });
-  if (++studying > kMostWaiting) {
+  const auto place = std::make_shared<Share>(studying, context->client.id);
+  if (!place->hold(1)) {
     throw unavailable("overloaded", "too many explanations are waiting: try again later",
                       std::chrono::seconds(5));
   }
-  post(study, context, [counted, work = std::move(work)] { return work(); });
+  post(study, context, [place, work = std::move(work)] {
+    HttpResponse page = work();
+    place->release();  // before it is answered: its client may ask again at once
+    return page;
+  });
 }
 
 void Core::run_large(const ContextPtr& context, std::function<void()> work) {
-  // A quarter of it for those whose key is still to be read, in the body.
-  const int64_t most = (int64_t{64} << 20) / (context->client.is_known ? 1 : 4);
-  const auto bytes = std::ssize(context->request.body);
-  const std::shared_ptr<void> counted(nullptr, [this, bytes](void*) { large_bytes -= bytes; });
-  if ((large_bytes += bytes) > most) {
+  const Client& client = context->client;
+  const auto bytes =
+      std::make_shared<Share>(client.is_known ? large_bytes : large_bytes_of_unknown, client.id);
+  if (!bytes->hold(std::ssize(context->request.body))) {
     throw unavailable("overloaded", "too many large requests are waiting: try again later");
   }
   context->exchange->on_gone([weak = std::weak_ptr(context)] {
     if (const auto left = weak.lock()) left->gone = true;
   });
-  large.post(context->client.id, [this, context, counted, work = std::move(work)] {
+  large.post(client.id, [this, context, bytes, work = std::move(work)] {
     if (ending) return respond(*context, unavailable("ending", "the server ends: ask again"));
     if (!context->gone) work();
   });
@@ -508,12 +533,11 @@ void Service::handle(HttpRequest&& request, std::shared_ptr<Exchange> exchange) 
                                                     ": see /openapi.json")));
     }
     if (is_preflight(context->request, core.options)) {
-      return core.respond(*context,
-                          HttpResponse{.status = 204, .type = {}}
-                              .with("Access-Control-Allow-Methods", found.methods)
-                              .with("Access-Control-Allow-Headers",
-                                    "Authorization, Content-Type, If-None-Match, X-Request-Id")
-                              .with("Access-Control-Max-Age", "86400"));
+      return core.respond(*context, HttpResponse{.status = 204, .type = {}}
+                                        .with("Access-Control-Allow-Methods", found.methods)
+                                        .with("Access-Control-Allow-Headers",
+                                              headers_for_scripts(context->request, core.options))
+                                        .with("Access-Control-Max-Age", "86400"));
     }
     HttpResponse wrong{
         .status = 405,

@@ -58,7 +58,7 @@ TextJob::TextJob(TextCall call, JobServices services)
 TextJob::~TextJob() { services_.live.remove(*this); }
 
 // Cuts the texts into units.
-void TextJob::plan(const CallLimits& limits) {
+void TextJob::plan(const CallLimits& limits, const std::function<void()>& check) {
   const auto too_many = [&] {
     return ApiError(413, "too_large",
                     concat("more than ", limits.max_units, " lines and sentences in one request"),
@@ -77,7 +77,8 @@ void TextJob::plan(const CallLimits& limits) {
       plans_.push_back(std::move(whole));
     } else {
       plans_.push_back(plan_text(call_.model->translator, call_.texts[i],
-                                 call_.model->for_translator(call_.languages_of(i)), call_.split));
+                                 call_.model->for_translator(call_.languages_of(i)), call_.split,
+                                 {.max_parts = limits.max_units - units, .check = check}));
     }
     const TextPlan& plan = plans_.back();
     units += std::ssize(plan.parts);
@@ -103,13 +104,18 @@ void TextJob::start(const JobClient& client, const CallLimits& limits, Done done
   news_ = std::move(news);
   client_ = client.id;
   deadline_ = client.arrived + call_.timeout;
-  plan(limits);
+  const auto check = [&] {
+    if (client.check) client.check();
+    if (const auto why = unwanted()) throw ApiError(*why);
+  };
+  plan(limits, check);
   const std::string options = options_text(call_);
   left_ = 1;
   int64_t number = 0;
   try {
     for (size_t text = 0; text < plans_.size(); ++text) {
       for (size_t part = 0; part < plans_[text].parts.size(); ++part, ++number) {
+        check();
         std::string key = unit_key(call_, options, text, plans_[text].parts[part].source, number);
         if (auto known = services_.cache.find(key)) {
           ++services_.metrics.cache_hits;
@@ -231,12 +237,15 @@ void TextJob::count_down() {
   Workers& workers = call_.options.alignments         ? services_.slow
                      : results_wanted_ > kManyResults ? services_.large
                                                       : services_.quick;
-  workers.post(client_, [self = shared_from_this()] { self->finish(); });
+  // An alignment takes a pass of the model: others have their turn after each.
+  workers.post_steps(client_, [self = shared_from_this()] {
+    return self->finish(self->call_.options.alignments);
+  });
 }
 
-void TextJob::finish() {
+bool TextJob::finish(bool in_steps) {
   try {
-    collect();
+    if (collect(in_steps)) return true;
   } catch (const std::exception& error) {
     error_ = ApiError(500, "internal", error.what());
   }
@@ -246,6 +255,7 @@ void TextJob::finish() {
   }
   news_ = nullptr;
   if (waiting_tokens_ > 0) services_.waiting.remove(client_, waiting_tokens_);
+  return false;
 }
 
 std::optional<ApiError> TextJob::unwanted() const {
@@ -254,17 +264,17 @@ std::optional<ApiError> TextJob::unwanted() const {
   return api_error_of({ErrorCode::timed_out, "too late"});
 }
 
-void TextJob::collect() {
-  {
+bool TextJob::collect(bool in_steps) {
+  if (collected_ == 0) {
     const std::lock_guard lock(mutex_);
     finished_ = true;
   }
-  error_ = unwanted();
-  for (Unit& unit : units_) {
+  if (!error_) error_ = unwanted();
+  while (collected_ < units_.size()) {
+    Unit& unit = units_[collected_++];
     // What it holds leads back to this job.
     const PendingTranslation pending = std::exchange(unit.pending, {});
     if (error_ || unit.tokens == 0) continue;
-    // An alignment takes a pass of the model.
     if (error_ = unwanted(); error_) continue;
     try {
       auto result = std::make_shared<const UnitResult>(
@@ -279,7 +289,9 @@ void TextJob::collect() {
       }
       if (error_->field.empty() && error_->status == 400) error_->field = "text";
     }
+    if (in_steps && !error_ && collected_ < units_.size()) return true;
   }
+  return false;
 }
 
 std::string TextJob::join(size_t text, std::span<const std::string> units) const {

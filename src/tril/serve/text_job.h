@@ -62,6 +62,8 @@ struct JobServices {
 struct JobClient {
   uint64_t id = 0;                                       // whose turn it is
   EngineClock::time_point arrived = EngineClock::now();  // from when on its time counts
+  // Called while the job is started, which may take long: raises an error if it should not go on.
+  std::function<void()> check{};
 };
 
 class TextJob : public std::enable_shared_from_this<TextJob> {
@@ -109,14 +111,15 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
     std::atomic<int> before_settled = 2;
   };
 
-  void plan(const CallLimits& limits);
+  void plan(const CallLimits& limits, const std::function<void()>& check);
   void submit(Unit& unit, int64_t number);
   void settle(Unit& unit);
   void tell(const Unit& unit, const StreamedText& news);
   void tell_whole(const Unit& unit);
   void count_down();
-  void finish();
-  void collect();
+  // Puts the answer together, as one task or in steps; false: that was the last.
+  bool finish(bool in_steps);
+  bool collect(bool in_steps);
   // Why the answer is not to be made any more.
   std::optional<ApiError> unwanted() const;
 
@@ -129,6 +132,7 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
   int64_t results_wanted_ = 0;
   std::vector<TextPlan> plans_;
   std::deque<Unit> units_;  // those submitted; their addresses are kept
+  size_t collected_ = 0;    // of them
   std::atomic<int64_t> left_ = 1;
   std::atomic<bool> cancelled_ = false;
 

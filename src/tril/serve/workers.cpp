@@ -14,25 +14,26 @@
 namespace tril::serve {
 
 struct Workers::State {
-  using Tasks = std::deque<std::function<void()>>;
-  struct Waiting {
-    uint64_t client;
-    Tasks tasks;
+  struct Client {
+    uint64_t id;
+    std::deque<std::function<bool()>> tasks{};  // the first one's next step is the next to be run
   };
+  using Clients = std::list<Client>;
 
   std::mutex mutex;
-  std::condition_variable changed;
-  // Guarded by the mutex: clients with tasks, whose turn is next first, and where each is.
-  std::list<Waiting> turns;
-  std::unordered_map<uint64_t, std::list<Waiting>::iterator> by_client;
+  std::condition_variable changed, idle;
+  // Guarded by the mutex: clients with tasks, whose turn is next first; those who have a thread;
+  // and where each is.
+  Clients turns, running;
+  std::unordered_map<uint64_t, Clients::iterator> by_client;
   bool ends = false;
   std::vector<std::thread> threads;
 
-  void add(uint64_t client, std::function<void()>&& task) {
+  void add(uint64_t client, std::function<bool()>&& task) {
     const auto [found, is_new] = by_client.try_emplace(client);
     if (is_new) {
       try {
-        turns.push_back({client, {}});
+        turns.push_back({client});
       } catch (...) {
         by_client.erase(found);
         throw;
@@ -42,21 +43,15 @@ struct Workers::State {
     found->second->tasks.push_back(std::move(task));
   }
 
-  // There is one. The client's next turn comes after everybody's who waits now.
-  std::function<void()> next() {
-    const auto first = turns.begin();
-    std::function<void()> task;
-    if (!first->tasks.empty()) {  // as it may be if there was no memory for the task
-      task = std::move(first->tasks.front());
-      first->tasks.pop_front();
-    }
-    if (first->tasks.empty()) {
-      by_client.erase(first->client);
-      turns.erase(first);
+  // Its turn is over: the next comes after everybody's who waits now.
+  void give_up_thread(Clients::iterator client) {
+    if (client->tasks.empty()) {
+      by_client.erase(client->id);
+      running.erase(client);
     } else {
-      turns.splice(turns.end(), turns, first);
+      turns.splice(turns.end(), running, client);
     }
-    return task;
+    if (turns.empty() && running.empty()) idle.notify_all();
   }
 
   void run() {
@@ -64,15 +59,32 @@ struct Workers::State {
     for (;;) {
       changed.wait(lock, [&] { return ends || !turns.empty(); });
       if (turns.empty()) return;
-      {
-        const std::function<void()> task = next();
+      const auto client = turns.begin();
+      running.splice(running.end(), turns, client);
+      std::function<bool()> done;
+      if (!client->tasks.empty()) {  // as it may be if there was no memory for the task
+        const std::function<bool()>& task = client->tasks.front();
         lock.unlock();
-        try {
-          if (task) task();
-        } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): as the header says
+        const bool goes_on = step(task);
+        lock.lock();
+        if (!goes_on) {
+          done = std::move(client->tasks.front());
+          client->tasks.pop_front();
         }
       }
+      // What a task holds goes before its client is done, and without the lock.
+      lock.unlock();
+      done = nullptr;
       lock.lock();
+      give_up_thread(client);
+    }
+  }
+
+  static bool step(const std::function<bool()>& task) {
+    try {
+      return task();
+    } catch (const std::exception&) {  // as the header says
+      return false;
     }
   }
 };
@@ -91,11 +103,23 @@ Workers::~Workers() {
 }
 
 void Workers::post(uint64_t client, std::function<void()> task) {
+  post_steps(client, [task = std::move(task)] {
+    task();
+    return false;
+  });
+}
+
+void Workers::post_steps(uint64_t client, std::function<bool()> step) {
   {
     const std::lock_guard lock(state_->mutex);
-    state_->add(client, std::move(task));
+    state_->add(client, std::move(step));
   }
   state_->changed.notify_one();
+}
+
+void Workers::wait_idle() {
+  std::unique_lock lock(state_->mutex);
+  state_->idle.wait(lock, [&] { return state_->turns.empty() && state_->running.empty(); });
 }
 
 }  // namespace tril::serve

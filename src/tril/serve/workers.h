@@ -7,7 +7,8 @@
 
 namespace tril::serve {
 
-// Clients take turns, so that one with many tasks does not keep the others waiting.
+// Clients take turns, so that one with many tasks does not keep the others waiting. No client has
+// two threads at a time: where there are more, one with long tasks leaves the others free.
 class Workers {
  public:
   explicit Workers(int threads);
@@ -19,6 +20,11 @@ class Workers {
   // Runs a task on one of the threads: after the client's earlier ones, and one of every other
   // client who waits. What it throws is dropped, as nobody waits for it.
   void post(uint64_t client, std::function<void()> task);
+  // The same for a task in steps: it returns whether there are more. Between two, the others who
+  // wait have their turn.
+  void post_steps(uint64_t client, std::function<bool()> step);
+  // Waits until nothing is running and nothing waits.
+  void wait_idle();
 
  private:
   struct State;

@@ -47,10 +47,12 @@ bool ends_in_joined_script(std::string_view text) {
 
 class TextPlanner {
  public:
-  TextPlanner(const Translator& translator, const LanguagePair& named, Split split)
+  TextPlanner(const Translator& translator, const LanguagePair& named, Split split,
+              const PlanBounds& bounds)
       : tokenizer_(translator.tokenizer()),
         most_(translator.model().config().max_length),
         split_(split),
+        bounds_(bounds),
         languages_(translator.languages_for(named)) {
     const LanguagePair& usual = tokenizer_.default_languages();
     const GenerationSettings& settings = translator.generation();
@@ -59,7 +61,7 @@ class TextPlanner {
   }
 
   TextPlan plan(std::string_view text) {
-    for (size_t at = 0; at < text.size(); ++line_) {
+    for (size_t at = 0; at < text.size() && !is_full(); ++line_) {
       const size_t end = std::min(text.find_first_of("\r\n", at), text.size());
       size_t next = std::min(end + 1, text.size());
       if (text.substr(end, 2) == "\r\n") ++next;
@@ -77,7 +79,10 @@ class TextPlanner {
     return !a.empty() ? a : !b.empty() ? b : c;
   }
 
+  bool is_full() const { return std::ssize(plan_.parts) > bounds_.max_parts; }
+
   bool fits(std::string_view text) const {
+    if (bounds_.check) bounds_.check();
     return static_cast<int64_t>(tokenizer_.encode_source(text, languages_).size()) <= most_;
   }
 
@@ -97,11 +102,14 @@ class TextPlanner {
     if (split_ == Split::too_long && whole_fits) return add(line);
     const CutText cut = cut_sentences(line, from_);
     if (cut.units.size() <= 1 && whole_fits) return add(line);
+    // Of more than there may be, each is a unit at least: there is nothing to be counted.
+    const bool are_too_many = std::ssize(cut.units) > bounds_.max_parts - std::ssize(plan_.parts);
     bool is_first = true;
     for (const TextUnit& unit : cut.units) {
+      if (is_full()) return;
       if (!is_first) cut_here(unit.before, false);
       is_first = false;
-      if (fits(unit.sentence)) {
+      if (are_too_many || (unit.sentence == line ? whole_fits : fits(unit.sentence))) {
         add(unit.sentence);
       } else {
         add_parts_of(unit.sentence);
@@ -134,6 +142,7 @@ class TextPlanner {
     const std::vector<CutPlace> places = cut_places(sentence);
     size_t begin = 0;
     for (size_t first = 0; first < places.size();) {
+      if (is_full()) return;
       const std::optional<size_t> last = last_that_fits(sentence, begin, places, first);
       if (last == places.size()) break;  // all that is left
       const size_t at = last ? best_place(places, first, *last, begin) : first;
@@ -194,6 +203,7 @@ class TextPlanner {
   const Tokenizer& tokenizer_;
   const int64_t most_;
   const Split split_;
+  const PlanBounds& bounds_;
   const LanguagePair languages_;  // for the tokenizer
   std::string from_;
   Blanks blanks_ = Blanks::source;
@@ -225,11 +235,11 @@ std::string TextPlan::join(std::span<const std::string> translations) const {
 }
 
 TextPlan plan_text(const Translator& translator, std::string_view text,
-                   const LanguagePair& languages, Split split) {
+                   const LanguagePair& languages, Split split, const PlanBounds& bounds) {
   require(split == Split::never || !translator.model().config().decoder_only(),
           ErrorCode::unsupported,
           "translate: the text of a decoder-only model is to be continued, it cannot be cut");
-  return TextPlanner(translator, languages, split).plan(text);
+  return TextPlanner(translator, languages, split, bounds).plan(text);
 }
 
 std::string translate_text(const Translator& translator, std::string_view text,

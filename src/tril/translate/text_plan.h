@@ -21,6 +21,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -67,13 +69,22 @@ struct TextPlan {
   void append(std::string& text, size_t part, std::string_view translation) const;
 };
 
+// Bounds on the work of plan_text().
+struct PlanBounds {
+  // It stops at more units than this: the plan then has one more, and is not of the whole text.
+  int64_t max_parts = std::numeric_limits<int64_t>::max();
+  // Called before each piece of the text is tokenized, a line at most; what it raises is raised.
+  std::function<void()> check{};
+};
+
 // Lengths are counted as the Translator counts them, with the tokens it adds. `languages` as in
 // TranslateOptions. A line that is not UTF-8 is passed whole, for the Translator to refuse; so is a
 // single character that does not fit. Raises `invalid_argument` for a language that the model does
 // not have, and `unsupported` for cutting the text of a decoder-only model, which is to be
 // continued.
 TextPlan plan_text(const Translator& translator, std::string_view text,
-                   const LanguagePair& languages = {}, Split split = Split::too_long);
+                   const LanguagePair& languages = {}, Split split = Split::too_long,
+                   const PlanBounds& bounds = {});
 
 // Whole text in, whole text out: the best translation of each unit. Raises `invalid_argument` for a
 // unit that cannot be used, naming the line; with BadLine::skip it is translated into nothing.
