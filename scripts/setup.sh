@@ -7,15 +7,17 @@ tril_packages_run=(g++ cmake ninja-build libhwy-dev nlohmann-json3-dev libfmt-de
                    libsentencepiece-dev zlib1g-dev)
 # `tril serve` needs the headers of Boost, which nothing else does.
 tril_packages_serve=("${tril_packages_run[@]}" libboost-dev)
-tril_packages_check=("${tril_packages_serve[@]}" curl libgtest-dev librapidcheck-dev)
+tril_packages_check=("${tril_packages_serve[@]}" curl libgtest-dev librapidcheck-dev pkg-config)
 # libclang-rt-dev holds the sanitizers' and libFuzzer's run-time libraries, llvm the symbolizer
 # without which their reports name no lines.
 # mandoc checks the manual pages; zsh and fish try their completions.
-tril_packages_full=("${tril_packages_check[@]}" clang clang-format clang-tidy libclang-rt-dev llvm mandoc zsh fish)
+tril_packages_full=("${tril_packages_check[@]}" clang clang-format clang-tidy libclang-rt-dev llvm
+                    debootstrap mandoc zsh fish)
 # For the page of `tril explain`: a browser, its driver and fonts for every script. Debian has
-# packages for them; elsewhere (Ubuntu's Chromium is a snap) the browser tests are skipped.
+# packages for them; elsewhere (Ubuntu's Chromium is a snap) the browser tests are skipped. And what
+# compares the functions of libtril.so with those it had.
 if grep -qx 'ID=debian' /etc/os-release 2>/dev/null; then
-  tril_packages_full+=(chromium chromium-driver fonts-noto-core)
+  tril_packages_full+=(chromium chromium-driver fonts-noto-core abigail-tools)
 fi
 
 # tril_fail MESSAGE [LOG]: one clear line on stderr, after the end of the log where there is one.

@@ -39,6 +39,21 @@ same translate translator 'beam=1 forbid=26;30 max_tokens=9 no_repeat_ngram=2' -
 same generate generator ''
 same generate generator 'beam=3 early_stopping=never cut=ranked' --beam 3 --early-stopping never --cut ranked
 
+# An option has the name that it has elsewhere: a flag of the program, or a field of the server's requests.
+"$c_lines" >names
+[ "$(wc -l <names)" -gt 30 ] || fail "c_lines: only $(wc -l <names) options"
+"$tril" help translate >help
+fields=$here/../../src/tril/serve/openapi.json
+while read -r name; do
+  case $name in
+    bad_lines | client | number) ;; # --strict, and what only a call has
+    *)
+      grep -qE -- "--${name//_/-}( |$)" help || grep -qF "\"$name\"" "$fields" ||
+        fail "the option $name is no flag of tril translate and no field of the server"
+      ;;
+  esac
+done <names
+
 # The shared library exports the functions of the header and nothing else, needs nothing of CUDA's, and has no
 # executable stack.
 grep -oE 'TRIL_API [^;]*' < <(sed 's://.*::' "$here/../../src/tril/c.h" | tr '\n' ' ' | sed 's/TRIL_API/\nTRIL_API/g') |

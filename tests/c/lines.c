@@ -1,6 +1,7 @@
 // Lines from stdin to stdout as `tril translate --scores` and `tril generate --scores` print them,
 // by way of tril/c.h: the script beside this compares the two.
 //   c_lines MODEL translate|generate [OPTION=VALUE]...
+// Without arguments, the names of all options.
 #include "check.h"
 
 int main(int argc, char** argv) {
@@ -8,6 +9,10 @@ int main(int argc, char** argv) {
   const char* texts[64];
   int64_t count = 0;
   int numbers = 0;  // whether to print those of lines
+  if (argc == 1) {
+    for (int64_t i = 0; tril_option_name(i) != NULL; ++i) puts(tril_option_name(i));
+    return 0;
+  }
   if (argc < 3) return 2;
   for (; count < 64 && fgets(lines[count], sizeof lines[0], stdin) != NULL; ++count) {
     lines[count][strcspn(lines[count], "\n")] = '\0';

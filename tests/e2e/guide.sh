@@ -4,7 +4,9 @@
 #
 # `tril demo` is not run again where TRIL_DEMO_RUN names a folder with demo.sh's run of it.
 # Blocks marked `console full` take long: they are run with "full", or with TRIL_FULL in the environment, only,
-# and so are their pictures.
+# and so are their pictures. Those marked `console installed` find tril installed, as pkg-config does; they are left
+# out where there is no pkg-config, and under sanitizers, whose run-time other programs lack.
+# A block with the name of a file, as in `c hello.c`, is written to that file.
 # In a console block
 #   $ command     is run by bash, in one scratch folder for all pages, with `tril` on PATH
 #   > more        goes on with the command
@@ -33,6 +35,12 @@ end() {
 trap end EXIT
 mkdir "$scratch/bin" && ln -s "$tril" "$scratch/bin/tril"
 PATH=$scratch/bin:$PATH
+installed=''
+build=${tril%/bin/tril}
+if command -v pkg-config >/dev/null && [ -f "$build/libtril.so.0" ] && ! readelf -d "$build/libtril.so.0" | grep -q 'lib[at]san'; then
+  cmake --install "$build" --prefix "$scratch/installed" >"$scratch/log" 2>&1 && installed=yes
+  export PKG_CONFIG_PATH=$scratch/installed/lib/pkgconfig LD_LIBRARY_PATH=$scratch/installed/lib
+fi
 commands=0
 failures=0
 progress='^ *[0-9]+%  .* left$|^[0-9]+ sentences$|^[0-9]+ of [0-9]+: |^reading the model$|^the (table|leak probe)$'
@@ -129,7 +137,7 @@ is_drawn() {
 
 # run_page FILE: its blocks in order.
 run_page() {
-  local page=$1 kind='' number=0 code='' line left_out=''
+  local page=$1 kind='' number=0 code='' line left_out='' file
   command=''
   while IFS= read -r line || [ -n "$line" ]; do
     number=$((number + 1))
@@ -138,10 +146,16 @@ run_page() {
         kind=left-out
         [ -n "$full" ] && kind=console
         ;;
+      :'```console installed')
+        kind=skipped
+        [ -n "$installed" ] && kind=console
+        ;;
+      :'```'*' '*) kind=file code='' file=${line##* } ;;
       :'```'*) kind=${line#'```'} kind=${kind:-text} code='' ;;
       *:'```')
         [ "$kind" = console ] && run
         [ "$kind" = cpp ] && { is_example "$code" || fail "$page:$number: not in examples/"; }
+        [ "$kind" = file ] && printf '%s' "$code" >"$file"
         kind=''
         ;;
       console:'$ '*)
@@ -151,7 +165,7 @@ run_page() {
       left-out:'$ '*.svg*) left_out+=" ${line##* }" ;;
       console:'> '*) command+=$'\n'${line#'> '} ;;
       console:*) expected+=("$line") ;;
-      cpp:*) code+=$line$'\n' ;;
+      cpp:* | file:*) code+=$line$'\n' ;;
     esac
   done <"$page"
   [ -z "$kind" ] || fail "$page: a block without an end"

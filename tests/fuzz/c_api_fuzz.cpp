@@ -152,7 +152,8 @@ class Sequence {
     return choices_.below(16) == 15 ? nullptr : text.c_str();
   }
   template <class Handle>
-  void keep(int code, Handle* made, std::vector<Handle*>& list) {
+  // By reference: it is made in the same expression as the code.
+  void keep(int code, Handle* const& made, std::vector<Handle*>& list) {
     checked(code);
     check((code == TRIL_OK) == (made != nullptr));
     if (made != nullptr) list.push_back(made);

@@ -37,7 +37,7 @@ if [[ $(cat "$root/made-by" 2>/dev/null) != "$stamp" ]]; then
 fi
 
 stage=$(mktemp -d)
-trap 'rm -rf --one-file-system -- "$stage" "$root/work" "$root/usr/local"; mkdir -p "$root/usr/local"' EXIT
+trap 'rm -rf --one-file-system -- "$stage" "${root:?}/work" "${root:?}/usr/local"; mkdir -p "$root/usr/local"' EXIT
 cmake --install "$build" --prefix "$stage" >"$stage.log" 2>&1 || { cat "$stage.log"; fail 'cmake --install'; }
 rm -f "$stage.log"
 for each in bin/tril lib/libtril.so.0 lib/libtril.so lib/libtril.a include/tril/tril.h include/tril/c.h; do
@@ -45,7 +45,7 @@ for each in bin/tril lib/libtril.so.0 lib/libtril.so lib/libtril.a include/tril/
 done
 grep -rlF -- "$tree" "$stage/include" "$stage/lib/cmake" "$stage/lib/pkgconfig" && fail 'installed files name the sources'
 
-rm -rf --one-file-system -- "$root/work" "$root/usr/local"
+rm -rf --one-file-system -- "${root:?}/work" "${root:?}/usr/local"
 mkdir -p "$root/work/tril" && cp -a "$stage" "$root/usr/local" && chmod 755 "$root/usr/local" || exit 1
 cp "$here/threads.c" "$here/threads.cpp" "$here/CMakeLists.txt" "$tree/tests/c/api.c" "$tree/tests/c/check.h" "$root/work" || exit 1
 "$make_model" "$root/work/model" translate && "$make_model" "$root/work/generator" generate || exit 1
@@ -53,7 +53,11 @@ lines=('how are you' 'thank you' 'where are they going?' 'मैं ठीक �
 printf '%s\n' "${lines[@]}" | CUDA_VISIBLE_DEVICES='' "$tril" translate "$root/work/model" >"$root/work/expected" 2>/dev/null
 
 # inside COMMAND...: in the bare Debian, which has the model, the programs' sources and what was installed.
-inside() { env -i PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin LC_ALL=C.UTF-8 HOME=/ chroot "$root" bash -c 'cd /work && "$@"' - "$@"; }
+# With a /proc, which valgrind needs, in a name space of its own, so that nothing stays mounted.
+inside() {
+  unshare --mount bash -c 'mount -t proc proc "$0/proc" && exec env -i PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin \
+    LC_ALL=C.UTF-8 HOME=/ chroot "$0" bash -c "cd /work && \"\$@\"" - "$@"' "$root" "$@"
+}
 inside ldconfig || fail ldconfig
 
 printf 'a program in C, by pkg-config\n'

@@ -18,8 +18,8 @@ struct work {
 
 static void* translate(void* user) {
   struct work* work = user;
-  work->code = tril_translate_batch(work->translator, work->lines, NULL, work->count, NULL,
-                                    &work->result);
+  work->code =
+      tril_translate_batch(work->translator, work->lines, NULL, work->count, NULL, &work->result);
   if (work->code != TRIL_OK) fprintf(stderr, "%s\n", tril_errmsg(work->translator));
   return NULL;
 }

@@ -1,12 +1,12 @@
 // Eight threads share a model: each translates every line, and all must get the same. Prints the
 // translations.
 //   threads MODEL LINE...
+#include <tril/tril.h>
+
 #include <cstdio>
 #include <string>
 #include <thread>
 #include <vector>
-
-#include <tril/tril.h>
 
 int main(int argc, char** argv) try {
   if (argc < 3) return 2;

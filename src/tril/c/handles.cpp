@@ -23,7 +23,7 @@ Kind kind_of(uint64_t number) { return static_cast<Kind>(number & ((1U << kKindB
 
 std::string_view name_of(Kind kind) {
   switch (kind) {
-    case Kind::options: return "options";
+    case Kind::options: return "set of options";
     case Kind::translator: return "translator";
     case Kind::result: return "result";
     case Kind::pending: return "pending line";
