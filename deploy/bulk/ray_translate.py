@@ -13,6 +13,7 @@ the file and the options alone. Text must be UTF-8.
 import argparse
 import json
 import os
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -63,7 +64,10 @@ class Translate:
         for begin, count, first in zip(blocks['begin'], blocks['bytes'], blocks['first']):
             results = self.translator.translate_batch(
                 lines_in(self.path, int(begin), int(count)), first_number=int(first), bad_lines='skip', **self.options)
-            texts.append(''.join(result.hypotheses[0].text + '\n' for result in results))
+            for result in results:
+                if result.skipped:
+                    print(f'line {result.number + 1} skipped: {result.skipped}', file=sys.stderr)
+            texts.append(''.join(result.text + '\n' for result in results))
         return {'first': blocks['first'], 'text': texts}
 
 

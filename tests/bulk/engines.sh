@@ -51,17 +51,19 @@ as_json='{"sampling": true, "seed": 7, "max_decoding_length": 20}'
 "$TRIL" translate model --input text "${options[@]}" >expected 2>err || { cat err; exit 1; }
 [ "$(wc -l <expected)" -eq 20000 ] || { printf 'not 20,000 lines\n'; exit 1; }
 
-# kill_one FILE SECONDS: kills a process that has this file mapped once it has computed for so long; not before
-# the file `started` of this test is there. Waits for it, and writes to `killed`.
+# kill_one FILE TENTHS: kills a process that has mapped this file, once it has then computed for so many tenths of a
+# second, and writes which to `killed`.
 kill_one() {
   local file=$1 ticks=$(($2 * $(getconf CLK_TCK) / 10)) process stat
+  local -A first=() # time in the program when the file was first seen in it
   for (( ; ; )); do
     for process in /proc/[0-9]*; do
       grep -qs -- " $file\$" "$process/maps" || continue
       stat=$(<"$process/stat") 2>/dev/null || continue
       # The fields after the name, which may hold blanks: the twelfth is the time in the program.
       read -ra stat <<<"${stat##*) }"
-      ((${stat[11]:-0} >= ticks)) || continue
+      : "${first[$process]:=${stat[11]:-0}}"
+      ((${stat[11]:-0} - first[$process] >= ticks)) || continue
       kill -KILL "${process#/proc/}" 2>/dev/null || continue
       printf '%s\n' "${process#/proc/}" >>killed
       return
@@ -203,7 +205,7 @@ run_spark() {
   command -v java >/dev/null || { skip 'no Java'; return; }
   has_packages tril pyspark || return
   # Executors are processes of their own, each with Python workers.
-  with_kill "$extension" 1 env PYSPARK_PYTHON="$python" PYSPARK_DRIVER_PYTHON="$python" SPARK_LOCAL_IP=127.0.0.1 \
+  with_kill "$extension" 3 env PYSPARK_PYTHON="$python" PYSPARK_DRIVER_PYTHON="$python" SPARK_LOCAL_IP=127.0.0.1 \
     SPARK_LOCAL_DIRS="$scratch" "$python" -B -c '
 import runpy, sys
 import pyspark
@@ -221,10 +223,11 @@ runpy.run_path(sys.argv[0], run_name="__main__")' \
 
 run_ray() {
   has_packages tril ray.data || return
-  with_kill "$extension" 1 env RAY_TMPDIR="/tmp/ray-${scratch##*.}" RAY_DISABLE_DASHBOARD=1 RAY_USAGE_STATS_ENABLED=0 \
+  with_kill "$extension" 3 env RAY_TMPDIR="/tmp/ray-${scratch##*.}" RAY_DISABLE_DASHBOARD=1 RAY_USAGE_STATS_ENABLED=0 \
     "$python" -B "$bulk/ray_translate.py" model text by.ray --actors 2 --block 500 --options "$as_json" ||
     fail "$engine: exit code $?"
   rm -rf "/tmp/ray-${scratch##*.}"
+  grep -q 'A worker died or was killed' out err || fail "$engine: no worker was lost"
   same by.ray
 }
 
