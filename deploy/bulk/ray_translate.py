@@ -59,7 +59,7 @@ class Translate:
         self.path = path
         self.options = options
 
-    def __call__(self, blocks: dict[str, numpy.ndarray]) -> dict[str, list[Any]]:
+    def __call__(self, blocks: dict[str, numpy.ndarray]) -> dict[str, Any]:
         texts = []
         for begin, count, first in zip(blocks['begin'], blocks['bytes'], blocks['first']):
             results = self.translator.translate_batch(
