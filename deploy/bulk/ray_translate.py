@@ -80,6 +80,11 @@ def main() -> None:
     parser.add_argument('--block', type=int, default=1000, help='lines that are translated together')
     parser.add_argument('--options', type=json.loads, default={}, help='of translate_batch, as JSON')
     flags = parser.parse_args()
+    with open(flags.input, 'rb') as file:
+        if file.read(2) == b'\x1f\x8b':
+            parser.error(f'{flags.input} is packed, and blocks of it can only be found in plain text: unpack it first')
+    if os.path.exists(flags.output) and os.path.samefile(flags.input, flags.output):
+        parser.error('OUTPUT is INPUT')
 
     ray.init(ignore_reinit_error=True)
     ray.data.DataContext.get_current().execution_options.preserve_order = True
