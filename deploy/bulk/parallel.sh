@@ -20,13 +20,14 @@ code=0
 parallel --quote --retries 3 --joblog "$parts/jobs" \
   "${TRIL:-tril}" translate "$model" --input "$input" --shard "{}/$shards" -o "$parts/{}" --threads 1 "$@" \
   ::: $(seq "$shards") || code=$?
-# A shard with a line that could not be used is complete, though its job ends with 1.
-for ((i = 1; i <= shards; ++i)); do
-  if [[ ! -f $parts/$i ]]; then
-    printf 'shard %d is missing: see above, and run the same command again\n' "$i" >&2
-    exit 2
-  fi
-done
+# Shards with lines that could not be used are complete, though their jobs end with 1. Anything else is no result of this
+# run, even if there is a file.
+done=$(awk -F '\t' 'NR > 1 { ended[$1] = $7 <= 1 && $8 == 0 } END { for (job in ended) n += ended[job]; print n + 0 }' \
+  "$parts/jobs")
+if ((done < shards)); then
+  printf '%d of %d shards are missing: see above, and run the same command again\n' "$((shards - done))" "$shards" >&2
+  exit 2
+fi
 for ((i = 1; i <= shards; ++i)); do cat -- "$parts/$i"; done >"$output.tmp"
 mv -- "$output.tmp" "$output"
 exit "$((code > 0))"

@@ -13,6 +13,7 @@ the file and the options alone. Text must be UTF-8.
 import argparse
 import json
 import os
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -58,12 +59,15 @@ class Translate:
         self.path = path
         self.options = options
 
-    def __call__(self, blocks: dict[str, numpy.ndarray]) -> dict[str, list[Any]]:
+    def __call__(self, blocks: dict[str, numpy.ndarray]) -> dict[str, Any]:
         texts = []
         for begin, count, first in zip(blocks['begin'], blocks['bytes'], blocks['first']):
             results = self.translator.translate_batch(
                 lines_in(self.path, int(begin), int(count)), first_number=int(first), bad_lines='skip', **self.options)
-            texts.append(''.join(result.hypotheses[0].text + '\n' for result in results))
+            for result in results:
+                if result.skipped:
+                    print(f'line {result.number + 1} skipped: {result.skipped}', file=sys.stderr)
+            texts.append(''.join(result.text + '\n' for result in results))
         return {'first': blocks['first'], 'text': texts}
 
 
@@ -76,6 +80,11 @@ def main() -> None:
     parser.add_argument('--block', type=int, default=1000, help='lines that are translated together')
     parser.add_argument('--options', type=json.loads, default={}, help='of translate_batch, as JSON')
     flags = parser.parse_args()
+    with open(flags.input, 'rb') as file:
+        if file.read(2) == b'\x1f\x8b':
+            parser.error(f'{flags.input} is packed, and blocks of it can only be found in plain text: unpack it first')
+    if os.path.exists(flags.output) and os.path.samefile(flags.input, flags.output):
+        parser.error('OUTPUT is INPUT')
 
     ray.init(ignore_reinit_error=True)
     ray.data.DataContext.get_current().execution_options.preserve_order = True

@@ -13,6 +13,7 @@ options alone. Text must be UTF-8.
 """
 import argparse
 import json
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -37,7 +38,10 @@ def translate(
             raise ValueError(f'the lines of the batch from line {first + 1} on do not follow each other')
         results = translator.translate_batch(
             batch.column('line').to_pylist(), first_number=first, bad_lines='skip', **options)
-        texts = pyarrow.array([result.hypotheses[0].text for result in results], pyarrow.string())
+        for result in results:
+            if result.skipped:
+                print(f'line {result.number + 1} skipped: {result.skipped}', file=sys.stderr)
+        texts = pyarrow.array([result.text for result in results], pyarrow.string())
         yield pyarrow.RecordBatch.from_arrays([numbers, texts], ['number', 'line'])
 
 
@@ -50,7 +54,7 @@ def main() -> None:
     flags = parser.parse_args()
 
     # A batch of Arrow is one call of the translator.
-    spark = SparkSession.builder.config('spark.sql.execution.arrow.maxRecordsPerBatch', 2000).getOrCreate()
+    spark = SparkSession.builder.config('spark.sql.execution.arrow.maxRecordsPerBatch', 1000).getOrCreate()
     context = spark.sparkContext
     # Lines as tril reads them: they end with LF, or CR LF. (Spark's own text source also splits at CR.)
     reading = {'textinputformat.record.delimiter': '\n'}

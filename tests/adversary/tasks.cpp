@@ -85,7 +85,17 @@ std::vector<Task> writing_tasks(const World& world) {
        .layout = {{"full", "m"}, {"old_output", "out.txt"}},
        .arguments = {"evaluate", "@/m", "--source", "%/text1/valid_source", "--reference",
                      "%/text1/valid_target", "--output", "@/out.txt", "--threads", "1"},
-       .changes = {"out.txt"}}};
+       .changes = {"out.txt"}},
+      {.name = "translate --shard",
+       .layout = {{"full", "m"}},
+       .arguments = {"translate", "@/m", "--input", "%/text1/valid_source", "--shard", "2/3", "-o",
+                     "@/out.txt", "--threads", "1"},
+       .changes = {"out.txt", ".out.txt.shard"}},
+      {.name = "translate --shard --overwrite",
+       .layout = {{"full", "m"}, {"old_output", "out.txt"}},
+       .arguments = {"translate", "@/m", "--input", "%/text1/valid_source", "--shard", "2/3",
+                     "--overwrite", "-o", "@/out.txt", "--threads", "1"},
+       .changes = {"out.txt", ".out.txt.shard"}}};
   if (world.seals) {
     tasks.push_back({.name = "verify --seal",
                      .layout = {{"unsealed", "m"}},

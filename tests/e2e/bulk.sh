@@ -180,6 +180,11 @@ error 'too many prefixes' 'has more' bash -c "(cat prefixes; echo a) >prefixes.m
 for _ in {1..200}; do cat text; echo; done >long
 long=("$tril" translate model --input long --max-tokens 6 --sample --threads 1 --shard 2/2)
 "${long[@]}" -o long.expected 2>/dev/null || fail 'long'
+# An output of more than a block of its checksum.
+expect 0 'a large shard' "${long[@]}" --json -o large
+(($(stat -c %s large) > 1 << 20)) || fail 'a large shard: not more than 1 MiB'
+expect 0 'a large shard again' "${long[@]}" --json -o large
+says 'a large shard again' 'is finished already'
 killed=0
 for signal in KILL TERM INT; do
   rm -f long.2 .long.2.shard

@@ -47,7 +47,7 @@ def write_text(folder: pathlib.Path) -> None:
 
 
 def float32(value: float) -> float:
-    return struct.unpack('f', struct.pack('f', value))[0]
+    return float(struct.unpack('f', struct.pack('f', value))[0])
 
 
 def logged(training: pathlib.Path) -> dict[str, list[tuple[int, float]]]:
@@ -122,20 +122,21 @@ def main() -> None:
         folder = pathlib.Path(name)
         write_text(folder)
         model, training = folder / 'model', folder / 'model/training'
-        start = [tril, 'train', '--source', folder / 'source', '--target', folder / 'target', '--valid-source',
-                 folder / 'valid_source', '--valid-target', folder / 'valid_target', '--vocab', '360', '--model', '32',
-                 '--heads', '2', '--feed-forward', '64', '--encoder-layers', '1', '--decoder-layers', '1',
-                 '--batch-tokens', '512', '--updates', str(UPDATES), '--evaluate-every', '200', '--log-every', '5',
-                 '--patience', '1000', '--threads', '1', '-o', model]
+        start: list[str | pathlib.Path] = [
+            tril, 'train', '--source', folder / 'source', '--target', folder / 'target', '--valid-source',
+            folder / 'valid_source', '--valid-target', folder / 'valid_target', '--vocab', '360', '--model', '32',
+            '--heads', '2', '--feed-forward', '64', '--encoder-layers', '1', '--decoder-layers', '1',
+            '--batch-tokens', '512', '--updates', str(UPDATES), '--evaluate-every', '200', '--log-every', '5',
+            '--patience', '1000', '--threads', '1', '-o', model]
+        resume: list[str | pathlib.Path] = [tril, 'train', '--resume', '-o', model, '--threads', '1']
         events = training / 'events.out.tfevents.tril'
         follower: EventAccumulator | None = None
         server: Server | None = None
         kills = 0
         try:
             for enough in (10000, 40000, None):
-                command = [tril, 'train', '--resume', '-o', model, '--threads', '1'] if kills else start
                 with (folder / 'err').open('w') as errors:
-                    run = subprocess.Popen(command, stderr=errors)
+                    run = subprocess.Popen(resume if kills else start, stderr=errors)
                 while run.poll() is None:
                     size = events.stat().st_size if events.exists() else 0
                     if size > 0 and follower is None:
