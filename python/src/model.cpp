@@ -48,6 +48,19 @@ Model* load_model(const std::string& folder, const std::string& device, const st
   return new Model{loading, Held(std::move(translator)), std::move(notices)};
 }
 
+// Calls the function with every step that has arrived; a line for which it returns true ends there.
+void tell_steps(Flow& flow, const StepCallback& call, WithoutGil& unlocked) {
+  std::vector<Step> steps = flow.take_steps();
+  if (steps.empty()) return;
+  unlocked.with([&] {
+    for (Step& step : steps) {
+      if (!flow.add(step)) continue;
+      const int64_t number = step.number;
+      if (nb::cast<bool>(nb::bool_(call(std::move(step))))) flow.end(number);
+    }
+  });
+}
+
 std::vector<Translation> translate_lines(const Model& model, std::vector<std::string> lines,
                                          Prefixes prefixes, const TranslateOptions& options,
                                          int64_t first,
@@ -64,18 +77,9 @@ std::vector<Translation> translate_lines(const Model& model, std::vector<std::st
     for (; next < lines.size() && flow.wants(); ++next) {
       flow.submit({std::move(lines[next]), prefixes.empty() ? "" : std::move(prefixes[next])});
     }
-    if (flow.wait(kSignals)) done.push_back(flow.take());
-    if (step) {
-      std::vector<Step> steps = flow.take_steps();
-      if (!steps.empty()) {
-        unlocked.with([&] {
-          for (Step& each : steps) {
-            const int64_t number = each.number;
-            if (nb::cast<bool>(nb::bool_((*step)(std::move(each))))) flow.end(number);
-          }
-        });
-      }
-    }
+    const bool is_ready = flow.wait(kSignals);
+    if (step) tell_steps(flow, *step, unlocked);
+    if (is_ready) done.push_back(flow.take());
     if (const auto now = EngineClock::now(); now - last_signals >= kSignals) {
       last_signals = now;
       unlocked.check_signals();
@@ -196,7 +200,7 @@ void bind_model(nb::module_& module) {
                    })
       .def("width",
            [](const Model& m, const TranslateOptions& options) {
-             return m.translator->search_options(options).width();
+             return width_of(*m.translator, options);
            },
            "options"_a, "Hypotheses that are alive at once with these options.")
       .def("translate_lines", &translate_lines, "lines"_a, "prefixes"_a, "options"_a,
