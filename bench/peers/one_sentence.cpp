@@ -1,5 +1,5 @@
-// What one short sentence costs in C++, for python_overhead.py to compare with: the median of many calls of
-// Translator::translate(), in microseconds.
+// What one short sentence costs in C++, for python_overhead.py to compare with: the median of many
+// calls of Translator::translate(), in microseconds.
 //   one_sentence MODEL SENTENCE CALLS
 #include <algorithm>
 #include <chrono>
@@ -17,7 +17,8 @@ int main(int argc, char** argv) {
   for (int i = -calls / 10; i < calls; ++i) {
     const auto begin = std::chrono::steady_clock::now();
     translator.translate(argv[2]);
-    const std::chrono::duration<double, std::micro> taken = std::chrono::steady_clock::now() - begin;
+    const std::chrono::duration<double, std::micro> taken =
+        std::chrono::steady_clock::now() - begin;
     if (i >= 0) microseconds.push_back(taken.count());
   }
   std::nth_element(microseconds.begin(), microseconds.begin() + calls / 2, microseconds.end());

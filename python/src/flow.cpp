@@ -11,8 +11,8 @@ int64_t width_of(const Translator& translator, const TranslateOptions& options) 
 
 Flow::Flow(Translator translator, const TranslateOptions& options, int64_t first, bool steps)
     : translator_(std::move(translator)), options_(options), next_(first), steps_(steps) {
-  require(options_.window >= 1, ErrorCode::invalid_argument, "translate: window must be at least 1, got ",
-          options_.window);
+  require(options_.window >= 1, ErrorCode::invalid_argument,
+          "translate: window must be at least 1, got ", options_.window);
   const int64_t width = width_of(translator_, options_);
   options_.slots = std::max(options_.slots, width);
   // Twice as many as are decoded at once, so that the engine never waits for text.
@@ -123,7 +123,8 @@ bool Flow::add(const Step& step) {
   text.text = step.text;
   text.tokens.insert(text.tokens.end(), step.tokens.begin(), step.tokens.end());
   text.log_probs.insert(text.log_probs.end(), step.log_probs.begin(), step.log_probs.end());
-  for (const int32_t token : step.tokens) text.pieces.push_back(translator_.tokenizer().piece(token));
+  for (const int32_t token : step.tokens)
+    text.pieces.push_back(translator_.tokenizer().piece(token));
   for (const float log_prob : step.log_probs) text.score += double{log_prob};
   return true;
 }

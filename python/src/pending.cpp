@@ -218,7 +218,8 @@ void bind_pending(nb::module_& module) {
       .def("wait", &Bell::wait, "Waits for numbers; nothing once it is silenced.")
       .def("silence", &Bell::silence);
   nb::class_<Pending>(module, "Pending", "A line that was submitted.")
-      .def(nb::init<const Model&, std::string, std::string, TranslateOptions, int64_t, bool, double>(),
+      .def(nb::init<const Model&, std::string, std::string, TranslateOptions, int64_t, bool,
+                    double>(),
            "model"_a, "line"_a, "prefix"_a, "options"_a, "number"_a = 0, "steps"_a = false,
            "timeout"_a = -1.0)
       .def("done", &Pending::done)
