@@ -5,11 +5,15 @@
 
 namespace tril::python {
 
+int64_t width_of(const Translator& translator, const TranslateOptions& options) {
+  return options.search.over(translator.generation().search.over({.beam = 5})).width();
+}
+
 Flow::Flow(Translator translator, const TranslateOptions& options, int64_t first, bool steps)
     : translator_(std::move(translator)), options_(options), next_(first), steps_(steps) {
-  require(options_.window >= 1, ErrorCode::invalid_argument, "translate: window must be at least 1, got ",
-          options_.window);
-  const int64_t width = translator_.search_options(options_).width();
+  require(options_.window >= 1, ErrorCode::invalid_argument,
+          "translate: window must be at least 1, got ", options_.window);
+  const int64_t width = width_of(translator_, options_);
   options_.slots = std::max(options_.slots, width);
   // Twice as many as are decoded at once, so that the engine never waits for text.
   most_in_flight_ = 2 * std::max<int64_t>(1, options_.slots / std::max<int64_t>(1, width));
@@ -85,16 +89,18 @@ Translation Flow::take() {
   lines_.pop_front();
   ++taken_;
   const int64_t number = next_++;
+  if (line.ended) {
+    Translation cut;
+    cut.number = number;
+    cut.hypotheses.push_back(std::move(line.so_far));
+    return cut;
+  }
   try {
     return line.pending.get();
   } catch (const Error& error) {
     Translation empty;
     empty.number = number;
     empty.hypotheses.emplace_back();
-    if (line.ended && error.code() == ErrorCode::cancelled) {
-      empty.hypotheses.front() = std::move(line.so_far);
-      return empty;
-    }
     if (error.code() != ErrorCode::invalid_argument) throw;
     if (options_.bad_lines == BadLine::error) {
       fail(error.code(), "line ", number + 1, ": ", error.what());
@@ -105,24 +111,22 @@ Translation Flow::take() {
 }
 
 std::vector<Step> Flow::take_steps() {
-  std::vector<Step> steps;
-  {
-    const std::lock_guard lock(news_->mutex);
-    steps.swap(news_->steps);
-  }
-  for (const Step& step : steps) {
-    Line* const its = step.sample == 0 ? line(step.number) : nullptr;
-    if (its == nullptr || its->ended) continue;
-    TextHypothesis& text = its->so_far;
-    text.text = step.text;
-    text.tokens.insert(text.tokens.end(), step.tokens.begin(), step.tokens.end());
-    text.log_probs.insert(text.log_probs.end(), step.log_probs.begin(), step.log_probs.end());
-    for (const int32_t token : step.tokens) {
-      text.pieces.push_back(translator_.tokenizer().piece(token));
-    }
-    for (const float log_prob : step.log_probs) text.score += double{log_prob};
-  }
-  return steps;
+  const std::lock_guard lock(news_->mutex);
+  return std::exchange(news_->steps, {});
+}
+
+bool Flow::add(const Step& step) {
+  Line* const its = line(step.number);
+  if (its == nullptr || its->ended) return false;
+  if (step.sample != 0) return true;
+  TextHypothesis& text = its->so_far;
+  text.text = step.text;
+  text.tokens.insert(text.tokens.end(), step.tokens.begin(), step.tokens.end());
+  text.log_probs.insert(text.log_probs.end(), step.log_probs.begin(), step.log_probs.end());
+  for (const int32_t token : step.tokens)
+    text.pieces.push_back(translator_.tokenizer().piece(token));
+  for (const float log_prob : step.log_probs) text.score += double{log_prob};
+  return true;
 }
 
 void Flow::end(int64_t number) {

@@ -26,6 +26,9 @@ struct Step {
   std::string text;  // all so far
 };
 
+// How many hypotheses of a line are alive at once.
+int64_t width_of(const Translator& translator, const TranslateOptions& options);
+
 class Flow {
  public:
   // Lines are numbered from `first`. With `steps` they are collected for take_steps().
@@ -45,8 +48,11 @@ class Flow {
   // The next line, which must be ready. Raises as PendingTranslation::get() does; a line that
   // cannot be used is named, or skipped.
   Translation take();
+  // What has arrived. All steps of a line are there before the line is ready.
   std::vector<Step> take_steps();
-  // Ends a line with what its steps have told until now.
+  // Adds a step to what is known of its line. False if the line was ended or taken.
+  bool add(const Step& step);
+  // Ends a line with the steps that were added to it.
   void end(int64_t number);
 
  private:

@@ -32,8 +32,9 @@ nb::dict import_model(const std::string& folder, const std::string& to, bool ove
   begin_use();
   {
     const WithoutGil unlocked;
-    report = hub::import(folder, to, {.overwrite = overwriting(overwrite),
-                                      .notice = [&](const Notice& n) { notices.push_back(n.text); }});
+    report = hub::import(folder, to,
+                         {.overwrite = overwriting(overwrite),
+                          .notice = [&](const Notice& n) { notices.push_back(n.text); }});
   }
   nb::dict result;
   result["family"] = report.family;
@@ -105,7 +106,8 @@ Pairs pairs_of(const std::vector<PhrasePair>& phrases) {
 
 void bind_folders(nb::module_& module) {
   module.def("import_model", &import_model, "folder"_a, "to"_a, "overwrite"_a = false,
-             nb::sig("def import_model(folder: str, to: str, overwrite: bool = False) -> dict[str, typing.Any]"));
+             nb::sig("def import_model(folder: str, to: str, overwrite: bool = False) -> dict[str, "
+                     "typing.Any]"));
   module.def("export_model", &export_model, "model"_a, "to"_a, "dtype"_a = nb::none(),
              "overwrite"_a = false,
              nb::sig("def export_model(model: str, to: str, dtype: str | None = None, overwrite: "
@@ -115,8 +117,8 @@ void bind_folders(nb::module_& module) {
   module.def("verify", &verify, "folder"_a);
   module.def("is_foreign_folder", &hub::is_foreign_folder, "folder"_a);
   module.def("best_device", [] { return to_string(best_device()); });
-  module.def("device_problem", [] { return gpus().problem; },
-             "Why no GPU can be used; empty: one can.");
+  module.def(
+      "device_problem", [] { return gpus().problem; }, "Why no GPU can be used; empty: one can.");
   module.def("phrasebook", [] {
     const Phrasebook book = make_phrasebook();
     return std::pair(pairs_of(book.train), pairs_of(book.held_out));

@@ -83,7 +83,8 @@ std::vector<double> weights_of(const Attended& a, const TransformerConfig& confi
       const float* const q = a.queries.data() + (i * config.heads + head) * config.head_dim;
       double largest = -HUGE_VAL;
       for (int64_t j = sees.lo; j < sees.hi; ++j) {
-        const float* const k = a.keys.data() + (j * config.kv_heads + head / group) * config.head_dim;
+        const float* const k =
+            a.keys.data() + (j * config.kv_heads + head / group) * config.head_dim;
         double dot = 0.0;
         for (int64_t d = 0; d < config.head_dim; ++d) dot += double{q[d]} * double{k[d]};
         row[j] = dot * double{a.scale};
@@ -121,8 +122,11 @@ HeldPass* run(const Model& model, const std::vector<int32_t>& source,
   require(config.decoder_only() == source.empty(), ErrorCode::invalid_argument,
           config.decoder_only() ? "forward: a decoder-only model reads no source"
                                 : "forward: the source has no token");
-  Pass pass{transformer, std::make_unique<Session>(transformer, model.loading.threads), {}, {}, config,
-            {}, {}, {}, source, target};
+  Pass pass{transformer, std::make_unique<Session>(transformer, model.loading.threads),
+            {},          {},
+            config,      {},
+            {},          {},
+            source,      target};
   Session& session = *pass.session;
   Watcher watcher(config);
   const ObserverScope observing(session, attention ? &watcher : nullptr);
@@ -133,8 +137,8 @@ HeldPass* run(const Model& model, const std::vector<int32_t>& source,
     memory = transformer.encode(rows, session);
   }
   Rows rows;
-  rows.add_sequence(target, {.slot = session.cache.open(),
-                             .segment = config.decoder_only() ? -1 : 0});
+  rows.add_sequence(target,
+                    {.slot = session.cache.open(), .segment = config.decoder_only() ? -1 : 0});
   pass.hidden = transformer.forward(rows, memory, session);
   pass.logits = transformer.logits(pass.hidden, session);
   pass.encoder = std::move(watcher.encoder);
@@ -151,10 +155,11 @@ Array array_of(const Tensor& tensor, nb::handle owner) {
   const Device device = tensor.device();
   require(tensor.dense(), ErrorCode::internal, "forward: a tensor with gaps");
   const bool is_bf16 = tensor.dtype() == DType::bf16;
-  const nb::dlpack::dtype type{
-      static_cast<uint8_t>(is_bf16 ? nb::dlpack::dtype_code::Bfloat : nb::dlpack::dtype_code::Float),
-      static_cast<uint8_t>(is_bf16 ? 16 : 32), 1};
-  const size_t shape[] = {static_cast<size_t>(tensor.shape()[0]), static_cast<size_t>(tensor.shape()[1])};
+  const nb::dlpack::dtype type{static_cast<uint8_t>(is_bf16 ? nb::dlpack::dtype_code::Bfloat
+                                                            : nb::dlpack::dtype_code::Float),
+                               static_cast<uint8_t>(is_bf16 ? 16 : 32), 1};
+  const size_t shape[] = {static_cast<size_t>(tensor.shape()[0]),
+                          static_cast<size_t>(tensor.shape()[1])};
   return Array(tensor.raw(), 2, shape, owner, nullptr, type,
                on_gpu(device) ? nb::device::cuda::value : nb::device::cpu::value,
                on_gpu(device) ? device.index : 0);
@@ -164,9 +169,8 @@ using Weights = nb::ndarray<nb::numpy, double, nb::ndim<3>>;
 
 Weights weights_array(const Attended& attended, const TransformerConfig& config) {
   auto* const weights = new std::vector<double>(weights_of(attended, config));
-  const nb::capsule owner(weights, [](void* memory) noexcept {
-    delete static_cast<std::vector<double>*>(memory);
-  });
+  const nb::capsule owner(
+      weights, [](void* memory) noexcept { delete static_cast<std::vector<double>*>(memory); });
   return Weights(weights->data(),
                  {static_cast<size_t>(config.heads), static_cast<size_t>(attended.query),
                   static_cast<size_t>(attended.key)},
@@ -174,14 +178,16 @@ Weights weights_array(const Attended& attended, const TransformerConfig& config)
 }
 
 Weights attention_of(const HeldPass& pass, const std::string& which, int64_t layer) {
-  const auto& all = which == "encoder" ? pass->encoder : which == "cross" ? pass->cross : pass->masked;
+  const auto& all = which == "encoder" ? pass->encoder
+                    : which == "cross" ? pass->cross
+                                       : pass->masked;
   require(which == "encoder" || which == "cross" || which == "decoder", ErrorCode::invalid_argument,
           "attention: expected 'encoder', 'decoder' or 'cross', got '", which, "'");
   require(!all.empty() && all.front().query > 0, ErrorCode::invalid_argument,
           "attention: none was kept: ask for it with attention=True, of a model that has it");
   const auto layers = static_cast<int64_t>(all.size());
-  require(layer >= -layers && layer < layers, ErrorCode::invalid_argument, "attention: layer ", layer,
-          " of ", layers);
+  require(layer >= -layers && layer < layers, ErrorCode::invalid_argument, "attention: layer ",
+          layer, " of ", layers);
   return weights_array(all[static_cast<size_t>(layer < 0 ? layer + layers : layer)], pass->config);
 }
 
@@ -192,18 +198,20 @@ void bind_forward(nb::module_& module) {
       .def_prop_ro("source", [](const HeldPass& p) { return p->source; })
       .def_prop_ro("target", [](const HeldPass& p) { return p->target; })
       .def_prop_ro("device", [](const HeldPass& p) { return to_string(p->logits.device()); })
-      .def_prop_ro("logits",
-                   [](nb::handle_t<HeldPass> self) {
-                     return array_of(nb::cast<const HeldPass&>(self)->logits, self);
-                   },
-                   nb::sig("def logits(self) -> typing.Any"),
-                   "[target, vocab], as an object with __dlpack__")
-      .def_prop_ro("hidden",
-                   [](nb::handle_t<HeldPass> self) {
-                     return array_of(nb::cast<const HeldPass&>(self)->hidden, self);
-                   },
-                   nb::sig("def hidden(self) -> typing.Any"),
-                   "[target, model], as an object with __dlpack__")
+      .def_prop_ro(
+          "logits",
+          [](nb::handle_t<HeldPass> self) {
+            return array_of(nb::cast<const HeldPass&>(self)->logits, self);
+          },
+          nb::sig("def logits(self) -> typing.Any"),
+          "[target, vocab], as an object with __dlpack__")
+      .def_prop_ro(
+          "hidden",
+          [](nb::handle_t<HeldPass> self) {
+            return array_of(nb::cast<const HeldPass&>(self)->hidden, self);
+          },
+          nb::sig("def hidden(self) -> typing.Any"),
+          "[target, model], as an object with __dlpack__")
       .def("attention", &attention_of, "which"_a = "decoder", "layer"_a = -1,
            nb::sig("def attention(self, which: str = 'decoder', layer: int = -1) -> "
                    "numpy.typing.NDArray[numpy.float64]"),

@@ -29,8 +29,7 @@ using Prefixes = std::vector<std::string>;
 using StepCallback = nb::typed<nb::callable, nb::object(Step)>;
 
 Device device_for(const Loading& loading, std::optional<Compute> compute, bool packed_alone) {
-  const bool for_cpu =
-      packed_alone || compute == Compute::int8 || compute == Compute::bf16_dot;
+  const bool for_cpu = packed_alone || compute == Compute::int8 || compute == Compute::bf16_dot;
   if (loading.device == "auto") return for_cpu ? Device::cpu : best_device();
   const auto device = device_from(loading.device);
   require(device.has_value(), ErrorCode::invalid_argument, Field{"device"},
@@ -48,10 +47,22 @@ Model* load_model(const std::string& folder, const std::string& device, const st
   return new Model{loading, Held(std::move(translator)), std::move(notices)};
 }
 
+// Calls the function with every step that has arrived; a line for which it returns true ends there.
+void tell_steps(Flow& flow, const StepCallback& call, WithoutGil& unlocked) {
+  std::vector<Step> steps = flow.take_steps();
+  if (steps.empty()) return;
+  unlocked.with([&] {
+    for (Step& step : steps) {
+      if (!flow.add(step)) continue;
+      const int64_t number = step.number;
+      if (nb::cast<bool>(nb::bool_(call(std::move(step))))) flow.end(number);
+    }
+  });
+}
+
 std::vector<Translation> translate_lines(const Model& model, std::vector<std::string> lines,
                                          Prefixes prefixes, const TranslateOptions& options,
-                                         int64_t first,
-                                         const std::optional<StepCallback>& step) {
+                                         int64_t first, const std::optional<StepCallback>& step) {
   begin_use();
   require(prefixes.empty() || prefixes.size() == lines.size(), ErrorCode::invalid_argument,
           "translate: ", lines.size(), " lines, but ", prefixes.size(), " prefixes");
@@ -64,18 +75,9 @@ std::vector<Translation> translate_lines(const Model& model, std::vector<std::st
     for (; next < lines.size() && flow.wants(); ++next) {
       flow.submit({std::move(lines[next]), prefixes.empty() ? "" : std::move(prefixes[next])});
     }
-    if (flow.wait(kSignals)) done.push_back(flow.take());
-    if (step) {
-      std::vector<Step> steps = flow.take_steps();
-      if (!steps.empty()) {
-        unlocked.with([&] {
-          for (Step& each : steps) {
-            const int64_t number = each.number;
-            if (nb::cast<bool>(nb::bool_((*step)(std::move(each))))) flow.end(number);
-          }
-        });
-      }
-    }
+    const bool is_ready = flow.wait(kSignals);
+    if (step) tell_steps(flow, *step, unlocked);
+    if (is_ready) done.push_back(flow.take());
     if (const auto now = EngineClock::now(); now - last_signals >= kSignals) {
       last_signals = now;
       unlocked.check_signals();
@@ -139,8 +141,8 @@ std::string translate_whole(const Model& model, const std::string& text,
                             const TranslateOptions& options, const std::string& split) {
   begin_use();
   WithoutGil unlocked;
-  const TextPlan plan = plan_text(*model.translator, text, options.languages,
-                                  from_word<Split>("split", split));
+  const TextPlan plan =
+      plan_text(*model.translator, text, options.languages, from_word<Split>("split", split));
   Flow flow(*model.translator, options, 0, false);
   std::vector<std::string> parts;
   for (size_t next = 0; parts.size() < plan.parts.size();) {
@@ -162,8 +164,8 @@ Translator load(const Loading& loading, Purpose purpose, std::vector<std::string
   require(loading.threads >= 0 && loading.threads <= 1024, ErrorCode::invalid_argument,
           Field{"threads"}, "threads: expected 0 to 1024, got ", loading.threads);
   LoadOptions options;
-  const bool packed_alone = !file_exists(path_in(loading.folder, kWeightsFile)) &&
-                            purpose == Purpose::inference;
+  const bool packed_alone =
+      !file_exists(path_in(loading.folder, kWeightsFile)) && purpose == Purpose::inference;
   options.device = device_for(loading, compute, packed_alone);
   check_usable(options.device);
   options.compute = compute;
@@ -176,17 +178,21 @@ Translator load(const Loading& loading, Purpose purpose, std::vector<std::string
 
 void bind_model(nb::module_& module) {
   nb::class_<Model> model(module, "Model", "A model folder, loaded for inference.");
-  model.def(nb::new_(&load_model), "folder"_a, "device"_a = "auto", "compute"_a = "default",
-            "threads"_a = 0)
+  model
+      .def(nb::new_(&load_model), "folder"_a, "device"_a = "auto", "compute"_a = "default",
+           "threads"_a = 0)
       .def_prop_ro("folder", [](const Model& m) { return m.loading.folder; })
       .def_prop_ro("notices", [](const Model& m) { return m.notices; })
-      .def_prop_ro("device",
-                   [](const Model& m) { return to_string(m.translator->model().placement().device); })
-      .def_prop_ro("compute",
-                   [](const Model& m) { return std::string(word_for(m.translator->model().compute())); })
+      .def_prop_ro(
+          "device",
+          [](const Model& m) { return to_string(m.translator->model().placement().device); })
+      .def_prop_ro(
+          "compute",
+          [](const Model& m) { return std::string(word_for(m.translator->model().compute())); })
       .def_prop_ro("decoder_only",
                    [](const Model& m) { return m.translator->model().config().decoder_only(); })
-      .def_prop_ro("parameters", [](const Model& m) { return m.translator->model().parameter_count(); })
+      .def_prop_ro("parameters",
+                   [](const Model& m) { return m.translator->model().parameter_count(); })
       .def_prop_ro("config", [](const Model& m) { return to_json(m.translator->model().config()); })
       .def_prop_ro("languages", [](const Model& m) { return m.translator->languages().codes; })
       .def_prop_ro("usual_languages",
@@ -194,20 +200,22 @@ void bind_model(nb::module_& module) {
                      const LanguagePair usual = m.translator->languages().usual;
                      return std::pair(usual.from, usual.to);
                    })
-      .def("width",
-           [](const Model& m, const TranslateOptions& options) {
-             return m.translator->search_options(options).width();
-           },
-           "options"_a, "Hypotheses that are alive at once with these options.")
+      .def(
+          "width",
+          [](const Model& m, const TranslateOptions& options) {
+            return width_of(*m.translator, options);
+          },
+          "options"_a, "Hypotheses that are alive at once with these options.")
       .def("translate_lines", &translate_lines, "lines"_a, "prefixes"_a, "options"_a,
            "first_number"_a = 0, "step"_a = nb::none())
       .def("translate_text", &translate_whole, "text"_a, "options"_a, "split"_a)
       .def("score", &score_pairs, "pairs"_a, "options"_a)
-      .def("doubt",
-           [](const Model& m, const std::string& line, const TranslateOptions& options) {
-             return doubt_about(*m.translator, line, options.languages);
-           },
-           "line"_a, "options"_a);
+      .def(
+          "doubt",
+          [](const Model& m, const std::string& line, const TranslateOptions& options) {
+            return doubt_about(*m.translator, line, options.languages);
+          },
+          "line"_a, "options"_a);
   nb::class_<Stream>(module, "Flow", "Lines on their way through a model, in order.")
       .def(nb::init<const Model&, const TranslateOptions&, int64_t>(), "model"_a, "options"_a,
            "first_number"_a = 0)

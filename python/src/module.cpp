@@ -13,10 +13,12 @@ NB_MODULE(_tril, module) {
   // A thread that never comes back, because the interpreter ended first, keeps what it holds.
   nanobind::set_leak_warnings(std::getenv("TRIL_LEAK_WARNINGS") != nullptr);
   python::register_errors(module);
-  module.def("check_processor", [] { tril::current_target(); },
-             "Raises unless this processor has the instructions that tril needs.");
-  module.def("processor", [] { return std::string(tril::to_string(tril::current_target())); },
-             "The instruction set in use.");
+  module.def(
+      "check_processor", [] { tril::current_target(); },
+      "Raises unless this processor has the instructions that tril needs.");
+  module.def(
+      "processor", [] { return std::string(tril::to_string(tril::current_target())); },
+      "The instruction set in use.");
   module.attr("cuda") = tril::kCudaBuilt;
   module.attr("version") = TRIL_PYTHON_VERSION;
   python::bind_options(module);

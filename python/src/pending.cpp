@@ -1,10 +1,15 @@
 // A line that was submitted, and the bell that tells Python's threads what has arrived. The
 // engine's thread never takes Python's lock: it only rings.
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <condition_variable>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -22,41 +27,56 @@ namespace {
 
 constexpr std::chrono::milliseconds kSignals{50};
 
-// Collects the numbers of those for whom something has arrived. Never destroyed: the engine's
-// thread may ring at the very end.
+// Collects the numbers of those for whom something has arrived, for a thread that waits for them,
+// or for an event loop that watches a descriptor.
 class Bell {
  public:
-  static Bell& instance() {
-    static Bell* const bell = new Bell;
-    return *bell;
+  Bell() : descriptor_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    require(descriptor_ >= 0, ErrorCode::io, "a bell for an event loop: ", std::strerror(errno));
   }
+  ~Bell() { ::close(descriptor_); }
+  Bell(const Bell&) = delete;
+  Bell& operator=(const Bell&) = delete;
+
   void ring(uint64_t number) {
+    bool is_first = false;
     {
       const std::lock_guard lock(mutex_);
+      is_first = numbers_.empty();
       numbers_.push_back(number);
     }
     changed_.notify_one();
+    if (is_first) eventfd_write(descriptor_, 1);
   }
-  // Waits; nothing once it is closed.
+  // Readable while there are numbers.
+  int descriptor() const { return descriptor_; }
+  std::vector<uint64_t> take() {
+    const std::lock_guard lock(mutex_);
+    eventfd_t count = 0;
+    eventfd_read(descriptor_, &count);
+    return std::exchange(numbers_, {});
+  }
+  // Waits; nothing once it is silenced.
   std::vector<uint64_t> wait() {
     const WithoutGil unlocked;
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return closed_ || !numbers_.empty(); });
-    return closed_ ? std::vector<uint64_t>() : std::exchange(numbers_, {});
+    changed_.wait(lock, [&] { return silent_ || !numbers_.empty(); });
+    return silent_ ? std::vector<uint64_t>() : std::exchange(numbers_, {});
   }
-  void close() {
+  void silence() {
     {
       const std::lock_guard lock(mutex_);
-      closed_ = true;
+      silent_ = true;
     }
     changed_.notify_all();
   }
 
  private:
+  const int descriptor_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<uint64_t> numbers_;
-  bool closed_ = false;
+  bool silent_ = false;
 };
 
 // What the engine's thread has put down for one line.
@@ -65,14 +85,18 @@ struct Mail {
   std::condition_variable changed;
   std::vector<Step> steps;
   bool ready = false;
-  std::vector<uint64_t> listeners;  // to be rung for
+  struct Listener {
+    std::shared_ptr<Bell> bell;
+    uint64_t number = 0;
+  };
+  std::vector<Listener> listeners;
 
   template <class F>
   void put(const F& change) {
     {
       const std::lock_guard lock(mutex);
       change();
-      for (const uint64_t listener : listeners) Bell::instance().ring(listener);
+      for (const Listener& listener : listeners) listener.bell->ring(listener.number);
     }
     changed.notify_all();
   }
@@ -126,14 +150,14 @@ class Pending {
     if (!is_stranded()) (*line_).pending.cancel();
   }
   // Rings for every arrival from now on, and at once if something is there.
-  void listen(uint64_t number) const {
+  void listen(const std::shared_ptr<Bell>& bell, uint64_t number) const {
     const std::lock_guard lock(mail_->mutex);
-    mail_->listeners.push_back(number);
-    if (mail_->ready || !mail_->steps.empty()) Bell::instance().ring(number);
+    mail_->listeners.push_back({bell, number});
+    if (mail_->ready || !mail_->steps.empty()) bell->ring(number);
   }
   void forget(uint64_t number) const {
     const std::lock_guard lock(mail_->mutex);
-    std::erase(mail_->listeners, number);
+    std::erase_if(mail_->listeners, [&](const auto& each) { return each.number == number; });
   }
 
  private:
@@ -146,7 +170,7 @@ class Pending {
                     TranslateOptions options, int64_t number, bool steps, double timeout) {
     begin_use();
     const WithoutGil unlocked;
-    options.slots = std::max(options.slots, model.translator->search_options(options).width());
+    options.slots = std::max(options.slots, width_of(*model.translator, options));
     SubmitOptions how;
     how.number = number;
     how.client = reinterpret_cast<uintptr_t>(this);
@@ -187,8 +211,15 @@ class Pending {
 }  // namespace
 
 void bind_pending(nb::module_& module) {
+  nb::class_<Bell>(module, "Bell", "Numbers of those for whom something has arrived.")
+      .def(nb::init<>())
+      .def("fileno", &Bell::descriptor)
+      .def("take", &Bell::take, "The numbers that came since the last time.")
+      .def("wait", &Bell::wait, "Waits for numbers; nothing once it is silenced.")
+      .def("silence", &Bell::silence);
   nb::class_<Pending>(module, "Pending", "A line that was submitted.")
-      .def(nb::init<const Model&, std::string, std::string, TranslateOptions, int64_t, bool, double>(),
+      .def(nb::init<const Model&, std::string, std::string, TranslateOptions, int64_t, bool,
+                    double>(),
            "model"_a, "line"_a, "prefix"_a, "options"_a, "number"_a = 0, "steps"_a = false,
            "timeout"_a = -1.0)
       .def("done", &Pending::done)
@@ -196,11 +227,8 @@ void bind_pending(nb::module_& module) {
       .def("result", &Pending::result)
       .def("take_steps", &Pending::take_steps)
       .def("cancel", &Pending::cancel)
-      .def("listen", &Pending::listen, "number"_a)
+      .def("listen", &Pending::listen, "bell"_a, "number"_a)
       .def("forget", &Pending::forget, "number"_a);
-  module.def("wait_for_bell", [] { return Bell::instance().wait(); },
-             "Waits for numbers that listen() was called with; nothing once the bell is closed.");
-  module.def("close_bell", [] { Bell::instance().close(); });
   module.def("end_of_interpreter", &end_of_interpreter,
              "Cancels what is on its way; to be called when the interpreter begins to end.");
 }

@@ -1,4 +1,6 @@
 // prove() and explain(): what tril shows about a model.
+#include "tril/prove/proof.h"
+
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -11,7 +13,6 @@
 #include "model.h"
 #include "tril/explain/explain.h"
 #include "tril/prove/pairs.h"
-#include "tril/prove/proof.h"
 
 namespace tril::python {
 
@@ -94,8 +95,8 @@ Proof prove_model(const Study& study, const std::vector<std::string>& texts,
                   const std::string& from, const std::string& to,
                   const std::optional<ProgressCallback>& progress) {
   begin_use();
-  require(!targets || targets->size() == texts.size(), ErrorCode::invalid_argument, "prove: ",
-          texts.size(), " texts, but ", targets ? targets->size() : 0, " targets");
+  require(!targets || targets->size() == texts.size(), ErrorCode::invalid_argument,
+          "prove: ", texts.size(), " texts, but ", targets ? targets->size() : 0, " targets");
   const auto started = std::chrono::steady_clock::now();
   WithoutGil unlocked;
   const Translator& translator = *study.translator;
@@ -115,8 +116,7 @@ Proof prove_model(const Study& study, const std::vector<std::string>& texts,
     });
   };
   Proof proof{prove(translator.model(), pairs, options)};
-  proof.seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  proof.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   return proof;
 }
 
@@ -163,9 +163,10 @@ void bind_proof(nb::module_& module) {
   nb::class_<Study>(module, "Study", "A model folder, loaded to look at it.")
       .def(nb::new_(&load_to_study), "folder"_a, "device"_a = "cpu", "threads"_a = 0)
       .def("prove", &prove_model, "texts"_a, "targets"_a = nb::none(), "masked"_a = true,
-           "full"_a = false, "from_language"_a = "", "to_language"_a = "", "progress"_a = nb::none())
-      .def("explain", &explain_sentence, "sentence"_a, "target"_a = nb::none(), "beam"_a = nb::none(),
-           "from_language"_a = "", "to_language"_a = "");
+           "full"_a = false, "from_language"_a = "", "to_language"_a = "",
+           "progress"_a = nb::none())
+      .def("explain", &explain_sentence, "sentence"_a, "target"_a = nb::none(),
+           "beam"_a = nb::none(), "from_language"_a = "", "to_language"_a = "");
   nb::class_<Proof>(module, "Proof")
       .def_prop_ro("holds", [](const Proof& p) { return p.report.holds(); })
       .def_prop_ro("failed", &failed_of)
@@ -175,13 +176,15 @@ void bind_proof(nb::module_& module) {
       .def_prop_ro("logits_compared",
                    [](const Proof& p) {
                      int64_t sum = 0;
-                     for (const AgreementLine& line : p.report.agreement) sum += line.figures.logits;
+                     for (const AgreementLine& line : p.report.agreement)
+                       sum += line.figures.logits;
                      return sum;
                    })
       .def_prop_ro("logits_differing",
                    [](const Proof& p) {
                      int64_t sum = 0;
-                     for (const AgreementLine& line : p.report.agreement) sum += line.figures.differing;
+                     for (const AgreementLine& line : p.report.agreement)
+                       sum += line.figures.differing;
                      return sum;
                    })
       .def_prop_ro("positions_poisoned", [](const Proof& p) { return p.report.leaks.poisoned; })
@@ -195,7 +198,8 @@ void bind_proof(nb::module_& module) {
       .def_prop_ro("target_text", [](const Page& p) { return p.explanation.target_text; })
       .def_prop_ro("written_text", [](const Page& p) { return p.explanation.written_text; })
       .def_prop_ro("numbers_compared", [](const Page& p) { return p.explanation.numbers_compared; })
-      .def_prop_ro("numbers_differing", [](const Page& p) { return p.explanation.numbers_differing; })
+      .def_prop_ro("numbers_differing",
+                   [](const Page& p) { return p.explanation.numbers_differing; })
       .def_prop_ro("training_calls", [](const Page& p) { return p.explanation.parallel_calls; })
       .def_prop_ro("decoding_calls", [](const Page& p) { return p.explanation.stepwise_calls; });
 }

@@ -21,7 +21,8 @@ using Weights = nb::ndarray<nb::numpy, const double, nb::ndim<2>>;
 Weights attention_of(nb::handle_t<TextHypothesis> self) {
   const auto& alignment = nb::cast<const TextHypothesis&>(self).alignment;
   return Weights(alignment.weights.data(),
-                 {static_cast<size_t>(alignment.target), static_cast<size_t>(alignment.source)}, self);
+                 {static_cast<size_t>(alignment.target), static_cast<size_t>(alignment.source)},
+                 self);
 }
 
 std::vector<std::pair<int32_t, int32_t>> links_of(const TextHypothesis& hypothesis) {
@@ -38,7 +39,8 @@ std::vector<std::string> texts_of(const Translation& translation) {
 
 std::vector<double> scores_of(const Translation& translation) {
   std::vector<double> scores;
-  for (const TextHypothesis& hypothesis : translation.hypotheses) scores.push_back(hypothesis.score);
+  for (const TextHypothesis& hypothesis : translation.hypotheses)
+    scores.push_back(hypothesis.score);
   return scores;
 }
 
@@ -58,7 +60,8 @@ void bind_results(nb::module_& module) {
               "False if it was cut at a limit, so that the text is incomplete.")
       .def_prop_ro("links", &links_of,
                    "With return_alignments: pairs of a source word and a target word, from 0.")
-      .def_prop_ro("attention", &attention_of, nb::sig("def attention(self) -> numpy.typing.NDArray[numpy.float64]"),
+      .def_prop_ro("attention", &attention_of,
+                   nb::sig("def attention(self) -> numpy.typing.NDArray[numpy.float64]"),
                    "With return_alignments: the weights [target token, source token] of the "
                    "cross-attention, as a NumPy array that shares this object's memory.")
       .def("__repr__", [](const TextHypothesis& h) {
@@ -66,7 +69,8 @@ void bind_results(nb::module_& module) {
       });
   nb::class_<Translation>(module, "Translation",
                           "One line's translations, best first (samples in the order drawn).")
-      .def_prop_ro("text", [](const Translation& t) { return t.text(); }, "The best.")
+      .def_prop_ro(
+          "text", [](const Translation& t) { return t.text(); }, "The best.")
       .def_prop_ro("hypotheses", &texts_of, "The texts, best first.")
       .def_prop_ro("scores", &scores_of, "The log-probability of each.")
       .def_ro("details", &Translation::hypotheses, "The same with tokens, ranks and alignments.")
@@ -74,9 +78,8 @@ void bind_results(nb::module_& module) {
       .def_ro("skipped", &Translation::skipped,
               "With bad_lines='skip': why the line was not translated; empty if it was.")
       .def("__str__", [](const Translation& t) { return t.text(); })
-      .def("__repr__", [](const Translation& t) {
-        return nb::str("Translation(text={!r})").format(t.text());
-      });
+      .def("__repr__",
+           [](const Translation& t) { return nb::str("Translation(text={!r})").format(t.text()); });
   nb::class_<TextScore>(module, "Score", "The log-probability of a given target.")
       .def_ro("number", &TextScore::number)
       .def_ro("tokens", &TextScore::tokens)

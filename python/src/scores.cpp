@@ -33,11 +33,13 @@ struct Evaluation {
     bleu.add(hypothesis, views);
     chrf.add(hypothesis, views);
     chrf_words.add(hypothesis, views);
-    exact += std::find(references.begin(), references.end(), hypothesis) != references.end() ? 1 : 0;
+    exact +=
+        std::find(references.begin(), references.end(), hypothesis) != references.end() ? 1 : 0;
   }
   std::string text() const {
     return concat(to_string(tril::bleu(bleu)), "\n", to_string(tril::chrf(chrf)), "\n",
-                  to_string(tril::chrf(chrf_words)), "\nexact match: ", exact, " of ", bleu.segments);
+                  to_string(tril::chrf(chrf_words)), "\nexact match: ", exact, " of ",
+                  bleu.segments);
   }
 
   BleuStatistics bleu;
@@ -53,10 +55,13 @@ void bind_scores(nb::module_& module) {
                          "BLEU, chrF and chrF++ of a corpus, equal to sacreBLEU's.")
       .def(nb::init<const std::string&>(), "tokenize"_a = "13a")
       .def("add", &Evaluation::add, "hypothesis"_a, "references"_a, "Adds one segment.")
-      .def_prop_ro("bleu", [](const Evaluation& e) { return bleu(e.bleu).score; }, "0 to 100.")
+      .def_prop_ro(
+          "bleu", [](const Evaluation& e) { return bleu(e.bleu).score; }, "0 to 100.")
       .def_prop_ro("precisions", [](const Evaluation& e) { return bleu(e.bleu).precisions; })
-      .def_prop_ro("brevity_penalty", [](const Evaluation& e) { return bleu(e.bleu).brevity_penalty; })
-      .def_prop_ro("chrf", [](const Evaluation& e) { return chrf(e.chrf).score; }, "0 to 100.")
+      .def_prop_ro("brevity_penalty",
+                   [](const Evaluation& e) { return bleu(e.bleu).brevity_penalty; })
+      .def_prop_ro(
+          "chrf", [](const Evaluation& e) { return chrf(e.chrf).score; }, "0 to 100.")
       .def_prop_ro("chrf_plus_plus", [](const Evaluation& e) { return chrf(e.chrf_words).score; })
       .def_prop_ro("bleu_signature", [](const Evaluation& e) { return signature(bleu(e.bleu)); })
       .def_prop_ro("chrf_signature", [](const Evaluation& e) { return signature(chrf(e.chrf)); })

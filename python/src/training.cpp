@@ -47,7 +47,7 @@ void parse(const std::string& name, const std::string& text, bool& value) {
 void parse(const std::string&, const std::string& text, std::string& value) { value = text; }
 
 template <class Enum>
-  requires std::is_enum_v<Enum>
+requires std::is_enum_v<Enum>
 void parse(const std::string& name, const std::string& text, Enum& value) {
   value = from_word<Enum>(name, text);
 }
@@ -82,8 +82,8 @@ class Settings {
   bool one(const std::string& name, Value& value) {
     const Setting* const found = find(name);
     if (found == nullptr) return false;
-    require(found->second.size() == 1, ErrorCode::invalid_argument, name, ": expected one value, got ",
-            found->second.size());
+    require(found->second.size() == 1, ErrorCode::invalid_argument, name,
+            ": expected one value, got ", found->second.size());
     parse(name, found->second.front(), value);
     return true;
   }
@@ -91,7 +91,8 @@ class Settings {
   // Raises for a name that nothing has looked for.
   void check_known() const {
     for (const auto& [name, values] : settings_) {
-      require(known_.contains(name), ErrorCode::invalid_argument, "train: there is no option '", name, "'");
+      require(known_.contains(name), ErrorCode::invalid_argument, "train: there is no option '",
+              name, "'");
     }
   }
 
@@ -129,8 +130,8 @@ TrainOptions options_of(Settings& settings, bool resumes, bool on_gpu) {
   }
   settings.set_others(options);
   if (!settings.has("micro-batch-tokens")) {
-    options.micro_batch_tokens = on_gpu ? options.batch_tokens
-                                        : std::min(options.micro_batch_tokens, options.batch_tokens);
+    options.micro_batch_tokens =
+        on_gpu ? options.batch_tokens : std::min(options.micro_batch_tokens, options.batch_tokens);
   }
   if (!tunes && !settings.has("bpe-dropout") && options.tokenizer.type == TokenizerType::unigram) {
     options.bpe_dropout = 0.0;
@@ -153,8 +154,8 @@ std::vector<Setting> with_record(std::vector<Setting> settings, const std::strin
 using StatusCallback = nb::typed<nb::callable, nb::object(TrainStatus)>;
 using MessageCallback = nb::typed<nb::callable, nb::object(std::string)>;
 // The status, the loss, BLEU, the outputs, and whether it is the best so far.
-using EvaluatedCallback =
-    nb::typed<nb::callable, nb::object(TrainStatus, double, double, std::vector<std::string>, bool)>;
+using EvaluatedCallback = nb::typed<nb::callable, nb::object(TrainStatus, double, double,
+                                                             std::vector<std::string>, bool)>;
 
 struct Reports {
   std::optional<StatusCallback> status;
@@ -183,7 +184,8 @@ class Listener {
     if (reports_.evaluated) {
       events.evaluated = [this](const TrainStatus& status, const Evaluation& e, bool best) {
         guarded([&] {
-          stop_ = nb::cast<bool>(nb::bool_((*reports_.evaluated)(status, e.loss, e.bleu, e.outputs, best))) ||
+          stop_ = nb::cast<bool>(
+                      nb::bool_((*reports_.evaluated)(status, e.loss, e.bleu, e.outputs, best))) ||
                   stop_;
         });
       };
@@ -303,20 +305,30 @@ void bind_training(nb::module_& module) {
       "folder"_a, "settings"_a, "pairs"_a = nb::none(), "valid_pairs"_a = nb::none(),
       "start"_a = "fresh", "device"_a = "auto", "threads"_a = 0, "status"_a = nb::none(),
       "message"_a = nb::none(), "evaluated"_a = nb::none());
-  module.def("train_options", [] {
-    std::vector<std::pair<std::string, std::string>> options;
-    TrainOptions o;
-    for_each_option(o, [&](const char* name, auto&, const char* help, auto) { options.emplace_back(name, help); });
-    for_each_tuning_option(o, [&](const char* name, auto&, const char* help) { options.emplace_back(name, help); });
-    return options;
-  }, "The names of all options, as `tril train` has them, with a line of help for each.");
-  module.def("demo_settings", [] {
-    std::vector<std::pair<std::string, std::string>> settings;
-    for (const TomlOption& option : parse_toml(to_toml(demo_options()), "the demo's options")) {
-      if (option.values.size() == 1) settings.emplace_back(option.name, option.values.front());
-    }
-    return settings;
-  }, "The options with which `tril demo` learns its phrasebook.");
+  module.def(
+      "train_options",
+      [] {
+        std::vector<std::pair<std::string, std::string>> options;
+        TrainOptions o;
+        for_each_option(o, [&](const char* name, auto&, const char* help, auto) {
+          options.emplace_back(name, help);
+        });
+        for_each_tuning_option(o, [&](const char* name, auto&, const char* help) {
+          options.emplace_back(name, help);
+        });
+        return options;
+      },
+      "The names of all options, as `tril train` has them, with a line of help for each.");
+  module.def(
+      "demo_settings",
+      [] {
+        std::vector<std::pair<std::string, std::string>> settings;
+        for (const TomlOption& option : parse_toml(to_toml(demo_options()), "the demo's options")) {
+          if (option.values.size() == 1) settings.emplace_back(option.name, option.values.front());
+        }
+        return settings;
+      },
+      "The options with which `tril demo` learns its phrasebook.");
 }
 
 }  // namespace tril::python

@@ -51,7 +51,7 @@ def test_the_guide(root: pathlib.Path, demo_path: str, tmp_path: pathlib.Path, m
     names: dict[str, object] = {"__name__": "__main__"}
     count = 0
     for number, code in python_blocks(page):
-        shown = re.search(r"((?:^# .*\n)+)\Z", code, re.MULTILINE)
+        shown = re.search(r"((?:^#(?: .*)?\n)+)\Z", code, re.MULTILINE)
         output = io.StringIO()
         with contextlib.redirect_stdout(output):
             exec(compile("\n" * (number - 1) + code, str(page), "exec"), names)

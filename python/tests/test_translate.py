@@ -219,12 +219,18 @@ def test_callback(translator: tril.Translator, lines: list[str]) -> None:
 
 
 def test_callback_that_ends_a_line(translator: tril.Translator) -> None:
-    # So long that it cannot be done before the callback is called.
-    options = tril.DecodingOptions(beam_size=1, min_decoding_length=50, max_ratio=0.0)
-    whole, = translator.translate_batch(["I want tea"], **options)
-    ended, = translator.translate_batch(["I want tea"], callback=lambda step: True, **options)
-    assert len(ended.details[0].tokens) <= len(whole.details[0].tokens)
-    assert whole.text.startswith(ended.text) and not (ended.text == whole.text and ended.details[0].ended)
+    seen: list[tril.Step] = []
+
+    def third(step: tril.Step) -> bool:
+        seen.append(step)
+        return len(seen) == 3
+
+    whole, = translator.translate_batch(["I want tea"], beam_size=1, min_decoding_length=9)
+    ended, = translator.translate_batch(["I want tea"], beam_size=1, min_decoding_length=9, callback=third)
+    assert len(seen) == 3 and ended.text == seen[-1].text and whole.text.startswith(ended.text)
+    best = ended.details[0]
+    assert best.tokens == sum((step.tokens for step in seen), []) != whole.details[0].tokens
+    assert not best.ended and whole.details[0].ended and len(best.pieces) == len(best.log_probs) == len(best.tokens)
 
 
 def test_callback_that_raises(translator: tril.Translator) -> None:

@@ -1,15 +1,17 @@
-"""Tells waiting code that something has arrived, on a thread of its own.
+"""Tells waiting code that something has arrived.
 
-The thread that decodes never waits for Python: it rings a bell in the extension module. One daemon thread waits for the
-bell and calls whoever listens. It ends before the interpreter does.
+The thread that decodes never waits for Python: it rings a bell of the extension module. An event loop watches the bell's
+descriptor. For callbacks outside of event loops one daemon thread waits for a bell; it ends before the interpreter does.
 """
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import itertools
 import os
 import threading
+import weakref
 from typing import Callable
 
 from . import _tril
@@ -19,6 +21,7 @@ class _Courier:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
+        self._bell = _tril.Bell()
         self._listeners: dict[int, Callable[[int], None]] = {}
         self._thread: threading.Thread | None = None
 
@@ -31,7 +34,7 @@ class _Courier:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="tril-courier", daemon=True)
                 self._thread.start()
-        pending.listen(number)
+        pending.listen(self._bell, number)
         return number
 
     def forget(self, pending: _tril.Pending, number: int) -> None:
@@ -40,12 +43,12 @@ class _Courier:
             self._listeners.pop(number, None)
 
     def stop(self) -> None:
-        _tril.close_bell()
+        self._bell.silence()
         if self._thread is not None:
             self._thread.join()
 
     def _run(self) -> None:
-        while numbers := _tril.wait_for_bell():
+        while numbers := self._bell.wait():
             for number in numbers:
                 with self._lock:
                     listener = self._listeners.get(number)
@@ -54,6 +57,47 @@ class _Courier:
 
 
 courier = _Courier()
+
+
+class LoopBell:
+    """The bell of one event loop; to be used on its thread alone."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._bell = _tril.Bell()
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[None]] = {}
+        loop.add_reader(self._bell.fileno(), self._rung)
+
+    def _rung(self) -> None:
+        for number in self._bell.take():
+            waiting = self._waiting.get(number)
+            if waiting is not None and not waiting.done():
+                waiting.set_result(None)
+
+    async def news(self, pending: _tril.Pending) -> None:
+        """Waits for the next step or the result. A task that is cancelled here cancels its line."""
+        number = next(self._numbers)
+        self._waiting[number] = asyncio.get_running_loop().create_future()
+        pending.listen(self._bell, number)
+        try:
+            await self._waiting[number]
+        except asyncio.CancelledError:
+            pending.cancel()
+            raise
+        finally:
+            del self._waiting[number]
+            pending.forget(number)
+
+
+_bells: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopBell] = weakref.WeakKeyDictionary()
+
+
+def bell_of_loop() -> LoopBell:
+    loop = asyncio.get_running_loop()
+    bell = _bells.get(loop)
+    if bell is None:
+        bell = _bells[loop] = LoopBell(loop)
+    return bell
 
 
 def _in_child() -> None:

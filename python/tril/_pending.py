@@ -2,36 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import AsyncIterator, Callable, Generator as Generating, Iterator
 
 from . import _courier, _tril
-
-
-def _run_soon(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
-    try:
-        loop.call_soon_threadsafe(call)
-    except RuntimeError:  # the loop was closed: nobody waits any more
-        pass
-
-
-async def _news(pending: _tril.Pending) -> None:
-    """Waits, within an event loop, for the next step or the result."""
-    loop = asyncio.get_running_loop()
-    arrived: asyncio.Future[None] = loop.create_future()
-
-    def settle() -> None:
-        if not arrived.done():
-            arrived.set_result(None)
-
-    number = _courier.courier.listen(pending, lambda _: _run_soon(loop, settle))
-    try:
-        await arrived
-    except asyncio.CancelledError:
-        pending.cancel()
-        raise
-    finally:
-        _courier.courier.forget(pending, number)
 
 
 class PendingTranslation:
@@ -97,7 +70,7 @@ class PendingTranslation:
 
     async def _wait(self) -> _tril.Translation:
         while not self._pending.done():
-            await _news(self._pending)
+            await _courier.bell_of_loop().news(self._pending)
         return self._take()
 
 
@@ -138,7 +111,7 @@ class TokenStream:
                     yield step
                 if done:
                     break
-                await _news(self._pending)
+                await _courier.bell_of_loop().news(self._pending)
         finally:
             self._pending.cancel()
         self._whole.result()
