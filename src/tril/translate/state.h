@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "tril/base/error.h"
+#include "tril/base/function.h"
 #include "tril/translate/piece_letters.h"
 #include "tril/translate/served_engine.h"
 #include "tril/translate/translator.h"
@@ -84,7 +84,7 @@ class BorrowedSession {
 template <class Result>
 class InOrder {
  public:
-  explicit InOrder(const std::function<bool(Result&&)>& done) : done_(done) {}
+  explicit InOrder(const Function<bool(Result&&)>& done) : done_(done) {}
 
   // False once `done` wants no more.
   bool put(Result&& result) {
@@ -102,7 +102,7 @@ class InOrder {
   bool stopped() const { return stopped_; }
 
  private:
-  const std::function<bool(Result&&)>& done_;
+  const Function<bool(Result&&)>& done_;
   std::map<int64_t, Result> held_;
   int64_t next_ = 0;
   bool stopped_ = false;
