@@ -6,7 +6,7 @@ set(TRIL_PUBLIC_HEADERS
   tril/base/dtype.h
   tril/base/error.h
   tril/base/fingerprint.h
-  tril/base/gamma.h
+  tril/base/function.h
   tril/base/layer_types.h
   tril/base/moment.h
   tril/base/shared.h
@@ -28,8 +28,7 @@ set(TRIL_PUBLIC_HEADERS
   tril/models/transformer.h
   tril/models/verify.h
   tril/ops/loss_options.h
-  tril/prove/proof.h
-  tril/prove/report.h
+  tril/prove/prove.h
   tril/tensor/placement.h
   tril/tensor/rows.h
   tril/tensor/shape.h

@@ -14,6 +14,7 @@
 #include "progress.h"
 #include "tril/base/parallel.h"
 #include "tril/io/atomic_file.h"
+#include "tril/prove/proof.h"
 #include "units.h"
 
 namespace tril::app {
@@ -81,7 +82,7 @@ void run(const ProveFlags& flags) {
   options.progress = [&](std::string_view what, int64_t done, int64_t all) {
     progress.part(what, done, all);
   };
-  const ProofReport report = prove(model, text.pairs, options);
+  const ProofReport report = prove_in_full(model, text.pairs, options);
   progress.clear();
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - started;
   const ProvedModel proved{.flags = flags,

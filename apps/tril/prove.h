@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tril/prove/report.h"
 #include "tril/tril.h"
 
 namespace tril::app {

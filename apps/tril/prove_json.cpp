@@ -4,6 +4,7 @@
 
 #include "prove.h"
 #include "tril/base/cpu.h"
+#include "tril/prove/report.h"
 
 namespace tril::app {
 namespace {

@@ -5,6 +5,7 @@
 #include "prove.h"
 #include "terminal.h"
 #include "tril/base/cpu.h"
+#include "tril/prove/report.h"
 #include "tril/text/display.h"
 #include "units.h"
 

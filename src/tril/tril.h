@@ -21,7 +21,7 @@
 #include "tril/models/session.h"        // Session: what belongs to one caller of a model
 #include "tril/models/transformer.h"    // Transformer, Memory
 #include "tril/models/verify.h"         // verify_folder, seal_folder
-#include "tril/prove/proof.h"           // prove
+#include "tril/prove/prove.h"           // prove
 #include "tril/tensor/rows.h"           // Rows: what a Transformer is called with
 #include "tril/tensor/tensor.h"         // Tensor
 #include "tril/text/languages.h"        // languages: codes, names, detection

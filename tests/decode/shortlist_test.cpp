@@ -226,7 +226,7 @@ RC_GTEST_PROP(Shortlist, ASentenceDependsOnItselfAlone, ()) {
     auto shuffled = requests;
     std::reverse(shuffled.begin(), shuffled.end());
     RC_ASSERT(same_results(run_search(model, options, slots, shuffled, other), alone));
-    RC_ASSERT(other.cache.block_count() == 0);
+    RC_ASSERT(other->cache.block_count() == 0);
   }
 }
 

@@ -5,7 +5,6 @@
 #include "support/models.h"
 #include "support/property.h"
 #include "support/temp_folder.h"
-#include "tril/prove/hooked.h"
 
 namespace tril::proof_test {
 namespace {
@@ -49,7 +48,7 @@ RC_GTEST_PROP(Proof, HoldsForAnyModel, ()) {
   options.sequential = {{1, 4}};
   options.every_length = 3;
   options.one_length = 8;
-  const ProofReport report = prove(model, pairs, options);
+  const ProofReport report = prove_in_full(model, pairs, options);
   RC_ASSERT(report.table.same_mask());
   RC_ASSERT(report.table.calls_as_stated());
   RC_ASSERT(report.table.weights_before == report.table.weights_after);
@@ -80,7 +79,7 @@ TEST(Proof, WhatIsForcedIsFedAtInferenceToo) {
   options.every_length = 3;
   options.one_length = 4;
   options.forced = {7};
-  const ProofReport report = prove(model, pairs, options);
+  const ProofReport report = prove_in_full(model, pairs, options);
   const std::vector<int32_t>& fed = report.table.fed_in_inference;
   ASSERT_GE(fed.size(), 2u);
   EXPECT_EQ(fed[0], 2);
@@ -96,7 +95,7 @@ TEST(Proof, TheTableIsCounted) {
   for (const Family family : {Family::encoder_decoder, Family::decoder_only}) {
     const Transformer model = testing::random_model(config_of(family), 5);
     const auto pairs = random_pairs(model.config(), 3, 6, 2);
-    const ProofReport report = prove(model, pairs, quick());
+    const ProofReport report = prove_in_full(model, pairs, quick());
     EXPECT_TRUE(report.holds());
     const TableEvidence& t = report.table;
     EXPECT_EQ(t.training_calls, 1);
@@ -174,7 +173,7 @@ TEST(Proof, ABeamThatEndsAtOnceGoesOnWithoutEnd) {
   const TableEvidence written = gather_table(model, pairs[0], {.end = 10}, session);
   ProofOptions options = quick();
   options.end = written.predicted_in_inference[0];
-  const ProofReport report = prove(model, pairs, options);
+  const ProofReport report = prove_in_full(model, pairs, options);
   EXPECT_TRUE(report.holds(Section::agreement));
   for (const AgreementLine& line : report.agreement) {
     if (line.writing != Writing::beam) continue;
@@ -196,9 +195,9 @@ TEST(Proof, ShowsASentenceWithAMistake) {
   pairs[1].target.back() = (pairs[1].target.back() + 1) % 11;
   EXPECT_GT(count_mistakes(model, pairs[1], {}, session), 0);
   if (pairs[0].target[0] == pairs[0].target[1]) GTEST_SKIP() << "START again";
-  EXPECT_EQ(prove(model, pairs, quick()).shown, 1u);
+  EXPECT_EQ(prove_in_full(model, pairs, quick()).shown, 1u);
   pairs.pop_back();
-  EXPECT_EQ(prove(model, pairs, quick()).shown, 0u);
+  EXPECT_EQ(prove_in_full(model, pairs, quick()).shown, 0u);
 }
 
 ProofReport proof_with(const TestHooks& hooks, Masking masking = Masking::causal,
@@ -206,7 +205,7 @@ ProofReport proof_with(const TestHooks& hooks, Masking masking = Masking::causal
   const Transformer model = testing::random_model(config_of(family), 5);
   ProofOptions options = quick();
   options.masking = masking;
-  return prove_hooked(model, random_pairs(model.config(), 3, 6, 2), options, hooks);
+  return prove_in_full(model, random_pairs(model.config(), 3, 6, 2), options, hooks);
 }
 
 // Deliberate faults: each fails where it belongs, and nowhere else.
@@ -305,7 +304,7 @@ TEST(Proof, LeavesTheModelAsItWas) {
   const auto pairs = random_pairs(model.config(), 2, 5, 2);
   Session session(model, 1);
   const Agreement first = compare_parallel_with_stepwise(model, pairs, session);
-  prove(model, pairs, quick());
+  prove_in_full(model, pairs, quick());
   for (size_t i = 0; i < before.size(); ++i) {
     EXPECT_TRUE(testing::same_bits(before[i], testing::floats_of(model.parameters()[i].tensor)));
   }
@@ -315,7 +314,7 @@ TEST(Proof, LeavesTheModelAsItWas) {
 TEST(Proof, RefusesWhatTheModelCannotRead) {
   const Transformer model(config_of(Family::encoder_decoder), 1, testing::placement());
   const auto text = [&](const std::vector<TokenPair>& pairs) {
-    return testing::raised_by([&] { prove(model, pairs, quick()); }).text;
+    return testing::raised_by([&] { prove_in_full(model, pairs, quick()); }).text;
   };
   EXPECT_EQ(text({}),
             "prove: every target is a single token, so there is no future to hide: longer ones are "
@@ -331,12 +330,12 @@ TEST(Proof, RefusesWhatTheModelCannotRead) {
             "prove: the token -1 that follows pair 0 is not below the vocabulary of 11");
   const Transformer writer(config_of(Family::decoder_only), 1, testing::placement());
   const std::vector<TokenPair> with_source = {{{1}, {2, 3}}};
-  EXPECT_EQ(testing::raised_by([&] { prove(writer, with_source, quick()); }).text,
+  EXPECT_EQ(testing::raised_by([&] { prove_in_full(writer, with_source, quick()); }).text,
             "prove: pair 0 has a source, but the model no encoder");
   ProofOptions options = quick();
   options.end = 11;
   const std::vector<TokenPair> good = {{{}, {2, 3}}};
-  EXPECT_EQ(testing::raised_by([&] { prove(writer, good, options); }).text,
+  EXPECT_EQ(testing::raised_by([&] { prove_in_full(writer, good, options); }).text,
             "prove: END is 11, not below the vocabulary of 11");
 }
 

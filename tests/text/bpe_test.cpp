@@ -1,6 +1,7 @@
 #include "tril/text/bpe.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "text_support.h"

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "support/property.h"
+#include "tril/text/language_codes.h"
 #include "tril/text/language_lists.h"
 #include "tril/text/letters.h"
 #include "tril/text/unicode.h"

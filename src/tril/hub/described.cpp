@@ -143,7 +143,7 @@ void Described::add_special_tokens(ForeignConfig& from, TokenizerSettings& setti
   if (!ends.empty()) settings.ends.assign(ends.begin(), ends.end());
 }
 
-void Described::tell(const std::function<void(const Notice&)>& notice) const {
+void Described::tell(const Function<void(const Notice&)>& notice) const {
   if (!notice) return;
   std::string names;
   for (const std::string& name : unknown_) {

@@ -1,11 +1,11 @@
 // What the configuration files of a Hugging Face folder say of its model. Internal to hub/.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "tril/base/error.h"
+#include "tril/base/function.h"
 #include "tril/hub/family.h"
 #include "tril/text/tokenizer.h"
 
@@ -30,7 +30,7 @@ class Described {
   // newer of the two.
   TokenizerSettings settings();
   // Names the fields that are not known.
-  void tell(const std::function<void(const Notice&)>& notice) const;
+  void tell(const Function<void(const Notice&)>& notice) const;
 
  private:
   void read_family();

@@ -8,11 +8,11 @@
 // had.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 
 #include "tril/base/error.h"
+#include "tril/base/function.h"
 #include "tril/io/stored_type.h"
 #include "tril/models/transformer.h"
 
@@ -24,7 +24,7 @@ struct ExportOptions {
   // fp32 for models that were not imported.
   std::optional<StoredType> type{};
   // Called with one line that the user should know.
-  std::function<void(const Notice&)> notice{};
+  Function<void(const Notice&)> notice{};
 };
 
 struct ExportReport {

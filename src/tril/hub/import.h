@@ -8,11 +8,11 @@
 // file and field. The families are listed in docs/design/hub.md.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "tril/base/error.h"
+#include "tril/base/function.h"
 #include "tril/models/config.h"
 #include "tril/models/transformer.h"
 #include "tril/text/tokenizer.h"
@@ -22,7 +22,7 @@ namespace tril::hub {
 struct ImportOptions {
   Overwrite overwrite = Overwrite::no;  // whether a model in the new folder may be replaced
   // Called with one line that the user should know.
-  std::function<void(const Notice&)> notice{};
+  Function<void(const Notice&)> notice{};
 };
 
 struct ImportReport {

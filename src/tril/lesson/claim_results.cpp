@@ -3,7 +3,7 @@
 #include "tril/lesson/demo.h"
 #include "tril/lesson/learn_phrasebook.h"
 #include "tril/models/session_state.h"
-#include "tril/prove/hooked.h"
+#include "tril/prove/proof.h"
 
 namespace tril {
 namespace {
@@ -194,17 +194,17 @@ const TasksLesson& ClaimLab::Results::tasks() {
 const ProofReport& ClaimLab::Results::proof() {
   return once(proof_, [&] {
     const Tokenizer& tokenizer = translator().tokenizer();
-    return prove_hooked(translator().model(), pairs_of(lesson_sentences(), tokenizer),
-                        {.threads = options.threads,
-                         .masking = options.masking,
-                         .end = tokenizer.end(),
-                         .forbidden = tokenizer.unwritable(),
-                         .sequential = {{1, 4}, {1, 16}},
-                         // The claims ask whether the proof holds, not for how many lengths.
-                         .every_length = 2,
-                         .one_length = 8,
-                         .progress = options.progress},
-                        options.hooks);
+    return prove_in_full(translator().model(), pairs_of(lesson_sentences(), tokenizer),
+                         {.threads = options.threads,
+                          .masking = options.masking,
+                          .end = tokenizer.end(),
+                          .forbidden = tokenizer.unwritable(),
+                          .sequential = {{1, 4}, {1, 16}},
+                          // The claims ask whether the proof holds, not for how many lengths.
+                          .every_length = 2,
+                          .one_length = 8,
+                          .progress = options.progress},
+                         options.hooks);
   });
 }
 

@@ -15,7 +15,6 @@
 // model. Packed weights also record the identity of the weights they were made from.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -24,6 +23,7 @@
 
 #include "tril/base/compute.h"
 #include "tril/base/error.h"
+#include "tril/base/function.h"
 #include "tril/device/device.h"
 
 namespace tril {
@@ -78,7 +78,7 @@ struct LoadOptions {
   Purpose purpose = Purpose::inference;
   // Called with one line that the user should know: that a folder is not sealed, or why packed
   // weights were not used.
-  std::function<void(const Notice&)> notice{};
+  Function<void(const Notice&)> notice{};
   // Packed weights are mapped, and their checksums are verified once, when mapping. With `trust`
   // they are not: for files that were verified before and have not been written since. Only for
   // packed weights; files that are read are always verified.

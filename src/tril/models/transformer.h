@@ -11,7 +11,6 @@
 //   Gradients gradients = tape.backward(model.loss(hidden, labels, {}, session));
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>

@@ -6,7 +6,6 @@
 #include "tril/prove/agreement.h"
 #include "tril/prove/every_gradient.h"
 #include "tril/prove/for_every_input.h"
-#include "tril/prove/hooked.h"
 #include "tril/prove/leak.h"
 #include "tril/prove/sequential.h"
 #include "tril/prove/table.h"
@@ -14,6 +13,9 @@
 
 namespace tril {
 namespace {
+
+constexpr Section kSections[] = {Section::table, Section::agreement, Section::leaks,
+                                 Section::sequential, Section::every_input};
 
 // A target of more than one block of 64 keys, so that the running softmax goes from block to block.
 constexpr int64_t kLongTarget = 130;
@@ -87,10 +89,10 @@ TokenPair pair_of_length(std::span<const TokenPair> pairs, size_t first, int64_t
   return result;
 }
 
-class Proof {
+class Proving {
  public:
-  Proof(const Transformer& model, std::span<const TokenPair> pairs, const ProofOptions& options,
-        const TestHooks& hooks)
+  Proving(const Transformer& model, std::span<const TokenPair> pairs, const ProofOptions& options,
+          const TestHooks& hooks)
       : model_(model),
         pairs_(pairs),
         options_(options),
@@ -379,25 +381,32 @@ bool ProofReport::holds(Section section) const {
 
 std::vector<Section> ProofReport::failed() const {
   std::vector<Section> result;
-  for (const Section section : {Section::table, Section::agreement, Section::leaks,
-                                Section::sequential, Section::every_input}) {
+  for (const Section section : kSections) {
     if (!holds(section)) result.push_back(section);
   }
   return result;
 }
 
-ProofReport prove(const Transformer& model, std::span<const TokenPair> pairs,
-                  const ProofOptions& options) {
-  return prove_hooked(model, pairs, options, {});
-}
-
-ProofReport prove_hooked(const Transformer& model, std::span<const TokenPair> pairs,
-                         const ProofOptions& options, const TestHooks& hooks) {
+ProofReport prove_in_full(const Transformer& model, std::span<const TokenPair> pairs,
+                          const ProofOptions& options, const TestHooks& hooks) {
   check(model.config(), pairs);
   require(options.end >= 0 && options.end < model.config().target_vocab,
           ErrorCode::invalid_argument, "prove: END is ", options.end,
           ", not below the vocabulary of ", model.config().target_vocab);
-  return Proof(model, pairs, options, hooks).run();
+  return Proving(model, pairs, options, hooks).run();
+}
+
+Proof prove(const Transformer& model, std::span<const TokenPair> pairs,
+            const ProofOptions& options) {
+  const ProofReport report = prove_in_full(model, pairs, options);
+  Proof proof{.sentences = report.sentences,
+              .positions = report.positions,
+              .failed = report.failed(),
+              .without_gradients = report.without_gradients};
+  for (const Section section : kSections) {
+    if (report.holds(section)) proof.held.push_back(section);
+  }
+  return proof;
 }
 
 }  // namespace tril

@@ -1,4 +1,4 @@
-// What a proof found (proof.h): the figures of its five sections. Each is counted or measured in
+// What a proof found: the figures of its five sections. Each is counted or measured in
 // the run; the comments of the headers named here say how.
 #pragma once
 
@@ -12,17 +12,10 @@
 #include "tril/base/gamma.h"
 #include "tril/base/words.h"
 #include "tril/models/config.h"
+#include "tril/prove/prove.h"
 #include "tril/tensor/placement.h"
 
 namespace tril {
-
-// ---- what is proved on
-struct TokenPair {
-  std::vector<int32_t> source;  // as the encoder reads it; empty for a decoder-only model
-  std::vector<int32_t> target;  // as the decoder reads it: START and what follows
-  // The token after the target: the label of its last row in training.
-  int32_t next = 0;
-};
 
 // ---- 1: training against inference (table.h)
 struct TableEvidence {
@@ -384,13 +377,6 @@ struct EveryGradientResult {
 };
 
 // ---- the report
-enum class Section { table, agreement, leaks, sequential, every_input };
-template <>
-struct Words<Section> {
-  static constexpr std::string_view kList[] = {"table", "agreement", "leaks", "sequential",
-                                               "every-input"};
-};
-
 struct AgreementLine {
   Writing writing = Writing::teacher_forced;
   Company company = Company::alone;
@@ -400,11 +386,6 @@ struct AgreementLine {
   Agreement figures{};
   // A beam whose hypotheses were never forked shows nothing about forking.
   bool holds() const { return figures.same() && (writing != Writing::beam || figures.moved > 0); }
-};
-
-struct SequentialCase {
-  int64_t rows = 1;  // targets in a batch
-  int64_t length = 0;
 };
 
 struct SequentialLine : SequentialCase {

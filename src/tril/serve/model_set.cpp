@@ -10,6 +10,7 @@
 #include "tril/models/folder.h"
 #include "tril/models/folder_files.h"
 #include "tril/serve/api_error.h"
+#include "tril/text/language_codes.h"
 #include "tril/version.h"
 
 namespace tril::serve {
@@ -107,8 +108,8 @@ std::string fingerprint_with(const std::string& files, const Translator& transla
     identity += concat("\n", kShortlistFile, " ", identity_of(path_in(folder, kShortlistFile)));
   }
   return to_string(
-      checksum_of(concat("tril ", kVersion, "\n", identity, "\n", word_for(model.compute()),
-                         "\n", device_kind(model.placement().device))));
+      checksum_of(concat("tril ", kVersion, "\n", identity, "\n", word_for(model.compute()), "\n",
+                         device_kind(model.placement().device))));
 }
 
 }  // namespace

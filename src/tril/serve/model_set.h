@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tril/text/language_codes.h"
 #include "tril/text/languages.h"
 #include "tril/translate/translator.h"
 

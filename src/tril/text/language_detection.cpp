@@ -3,6 +3,7 @@
 // independent. Whole numbers, so that no order of additions decides.
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <unordered_map>
 #include <utility>
 

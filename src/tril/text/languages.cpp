@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tril/text/language_codes.h"
 #include "tril/text/language_table.h"
 
 namespace tril {

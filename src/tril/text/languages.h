@@ -2,7 +2,7 @@
 // model's codes a client means, and in which language a text is.
 //
 // Codes of all kinds are read: "en", "EN-US", "en_XX", "eng_Latn", "__en__", ">>eng<<", "<2en>".
-// (text/language_lists.h has the lists of codes of some models.) All functions are pure and give
+// All functions are pure and give
 // the same on every machine.
 #pragma once
 
@@ -10,7 +10,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace tril {
@@ -36,33 +35,6 @@ bool joins_sentences(std::string_view code);
 // the usual one.
 std::optional<std::string> find_language(std::span<const std::string> codes,
                                          std::string_view wanted);
-
-// Codes that are searched again and again. Each is parsed once, and a search among two hundred
-// takes no longer than among two.
-class LanguageCodes {
- public:
-  LanguageCodes() = default;
-  explicit LanguageCodes(std::span<const std::string> codes);
-
-  // In the order in which they were added.
-  const std::vector<std::string>& all() const { return codes_; }
-  // As find_language() among all of them.
-  std::optional<std::string> find(std::string_view wanted) const;
-  // Which of all() have the same base_language().
-  std::vector<size_t> same_base(std::string_view code) const;
-  // Adds a code unless find() finds one for it; returns whether it did.
-  bool add_new(const std::string& code);
-
- private:
-  struct Known {
-    size_t index = 0;  // in codes_
-    std::string script, region;
-  };
-  void add(const std::string& code);
-
-  std::vector<std::string> codes_;
-  std::unordered_map<std::string, std::vector<Known>> by_base_;
-};
 
 struct DetectedLanguage {
   std::string code;         // as the candidate was given

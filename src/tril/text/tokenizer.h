@@ -11,7 +11,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -20,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "tril/base/function.h"
 #include "tril/base/shared.h"
 
 namespace tril {
@@ -99,7 +99,7 @@ class Tokenizer {
   // `invalid_argument` for a line that is not UTF-8, for no line to learn from, and for a
   // vocabulary too small for the 4 special tokens, the 256 bytes and the characters of the text,
   // naming the smallest that works. Exceptions of `next` are passed on.
-  static Tokenizer train(const std::function<bool(std::string& line)>& next,
+  static Tokenizer train(const Function<bool(std::string& line)>& next,
                          const TokenizerOptions& options, TokenizerReport* report = nullptr);
   // From the bytes of a tokenizer.model, which are not trusted; `file` is for errors: `bad_format`,
   // or `unsupported` for features of SentencePiece that train() never uses (models of words or

@@ -75,7 +75,7 @@ namespace {
 // through it, so one ends the text and is kept for the caller.
 class Lines final : public sentencepiece::SentenceIterator {
  public:
-  Lines(const std::function<bool(std::string&)>& next, int64_t max_line_bytes)
+  Lines(const Function<bool(std::string&)>& next, int64_t max_line_bytes)
       : next_(next), max_line_bytes_(max_line_bytes) {
     Next();
   }
@@ -118,7 +118,7 @@ class Lines final : public sentencepiece::SentenceIterator {
     return true;
   }
 
-  const std::function<bool(std::string&)>& next_;
+  const Function<bool(std::string&)>& next_;
   const int64_t max_line_bytes_;
   std::string line_;
   TokenizerReport report_;
@@ -166,7 +166,7 @@ std::optional<int64_t> smallest_vocab(std::string_view message) {
 
 }  // namespace
 
-Tokenizer Tokenizer::train(const std::function<bool(std::string& line)>& next,
+Tokenizer Tokenizer::train(const Function<bool(std::string& line)>& next,
                            const TokenizerOptions& options, TokenizerReport* report) {
   check(options);
   check_threads();

@@ -2,10 +2,10 @@
 // translations.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
+#include "tril/base/function.h"
 #include "tril/data/corpus.h"
 #include "tril/text/tokenizer.h"
 
@@ -17,8 +17,8 @@ class Transformer;
 struct EvaluationOptions {
   int64_t beam = 1;
   int64_t micro_batch_tokens = 2048;
-  LanguagePair languages{};           // of every pair, for a model of several languages
-  std::function<bool()> cancelled{};  // called now and then; a cancelled evaluation is void
+  LanguagePair languages{};      // of every pair, for a model of several languages
+  Function<bool()> cancelled{};  // called now and then; a cancelled evaluation is void
 };
 
 struct Evaluation {

@@ -58,7 +58,7 @@ void check_writable(const std::string& folder) {
   }
 }
 
-FolderLock::FolderLock(const std::string& path, const std::function<void(const Notice&)>& message)
+FolderLock::FolderLock(const std::string& path, const Function<void(const Notice&)>& message)
     : descriptor_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
   require(descriptor_ >= 0, ErrorCode::io, path, ": cannot open: ", reason(errno));
   const int error = tril::lock(descriptor_);

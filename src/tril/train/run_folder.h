@@ -2,11 +2,11 @@
 // what each file is for. Internal to train/.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 
 #include "tril/base/error.h"
+#include "tril/base/function.h"
 #include "tril/models/folder.h"
 #include "tril/train/checkpoint.h"
 #include "tril/train/event_log.h"
@@ -30,7 +30,7 @@ void check_writable(const std::string& folder);
 // system has no locks, `message` is called, and nothing is held.
 class FolderLock {
  public:
-  FolderLock(const std::string& path, const std::function<void(const Notice&)>& message);
+  FolderLock(const std::string& path, const Function<void(const Notice&)>& message);
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;

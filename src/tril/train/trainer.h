@@ -13,11 +13,11 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 
 #include "tril/base/error.h"
+#include "tril/base/function.h"
 #include "tril/data/corpus.h"
 #include "tril/tensor/placement.h"
 #include "tril/train/evaluation.h"
@@ -39,11 +39,11 @@ struct TrainStatus {
   bool evaluated = false;
 };
 struct TrainEvents {
-  std::function<void(const TrainStatus&)> progress{};
-  std::function<void(const Notice&)> message{};
-  std::function<void(const TrainStatus&, const Evaluation&, bool best)> evaluated{};
-  std::function<bool()> cancelled{};  // true: write a checkpoint and return
-  std::function<void()> resumable{};  // from now on RunStart::resume continues this run
+  Function<void(const TrainStatus&)> progress{};
+  Function<void(const Notice&)> message{};
+  Function<void(const TrainStatus&, const Evaluation&, bool best)> evaluated{};
+  Function<bool()> cancelled{};  // true: write a checkpoint and return
+  Function<void()> resumable{};  // from now on RunStart::resume continues this run
 };
 
 enum class RunStart { fresh, overwrite, resume };

@@ -156,8 +156,7 @@ void check_with_base(const TrainOptions& options, const BaseModel& base) {
 }
 
 Transformer weights_of(const BaseModel& base, const TransformerConfig& config,
-                       const Placement& placement,
-                       const std::function<void(const Notice&)>& notice) {
+                       const Placement& placement, const Function<void(const Notice&)>& notice) {
   const Transformer from =
       Transformer::load(base.folder, {.purpose = Purpose::study, .notice = notice});
   require(identity_of(path_in(base.folder, kWeightsFile)) == base.identity &&

@@ -8,6 +8,7 @@
 
 #include <string>
 
+#include "tril/base/function.h"
 #include "tril/models/folder.h"
 #include "tril/models/transformer.h"
 #include "tril/text/tokenizer.h"
@@ -44,7 +45,6 @@ void check_with_base(const TrainOptions& options, const BaseModel& base);
 // A model of this configuration with the weights of `base`. Raises `io` if they were replaced since
 // read_base().
 Transformer weights_of(const BaseModel& base, const TransformerConfig& config,
-                       const Placement& placement,
-                       const std::function<void(const Notice&)>& notice);
+                       const Placement& placement, const Function<void(const Notice&)>& notice);
 
 }  // namespace tril

@@ -23,7 +23,7 @@ Updater::Updater(Transformer& model, const UpdaterOptions& options, Session& ses
 }
 
 bool Updater::update(int64_t number, std::span<const Batch> micro_batches,
-                     const std::function<bool()>& cancelled) {
+                     const Function<bool()>& cancelled) {
   require(!micro_batches.empty(), ErrorCode::invalid_argument, "update: no micro-batches");
   const auto count = static_cast<int64_t>(micro_batches.size());
   Enqueued enqueued{.update = number};

@@ -13,12 +13,12 @@
 
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "tril/base/function.h"
 #include "tril/data/batches.h"
 #include "tril/device/queue.h"
 #include "tril/models/transformer.h"
@@ -64,7 +64,7 @@ class Updater {
   // If there are several, `cancelled` (if any) is called before each: if it returns true, this
   // returns false, and neither weights nor moments have changed.
   bool update(int64_t number, std::span<const Batch> micro_batches,
-              const std::function<bool()>& cancelled = {});
+              const Function<bool()>& cancelled = {});
 
   // The oldest outcome not read yet, once more updates are in flight than a device may be behind:
   // to be called after each update. Waits for it.

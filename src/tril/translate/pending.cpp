@@ -20,7 +20,7 @@ EngineClock::time_point time_point(Moment moment) {
 // An outcome on its way from the engine's thread to those who wait for it.
 class Arrival {
  public:
-  explicit Arrival(std::function<void()> ready) : ready_(std::move(ready)) {}
+  explicit Arrival(Function<void()> ready) : ready_(std::move(ready)) {}
 
   void put(RequestOutcome&& outcome) {
     {
@@ -54,7 +54,7 @@ class Arrival {
   mutable std::condition_variable changed_;
   std::optional<RequestOutcome> outcome_;
   bool is_here_ = false;
-  const std::function<void()> ready_;
+  const Function<void()> ready_;
 };
 
 }  // namespace
@@ -62,8 +62,7 @@ class Arrival {
 // Shared by the copies of a handle. Only `arrival` changes once the line was submitted; it alone is
 // known to the engine, which must not keep the translator.
 struct PendingTranslation::State {
-  explicit State(std::function<void()> ready)
-      : arrival(std::make_shared<Arrival>(std::move(ready))) {}
+  explicit State(Function<void()> ready) : arrival(std::make_shared<Arrival>(std::move(ready))) {}
 
   Shared<TranslatorState> translator;
   TranslateOptions options;
@@ -80,7 +79,7 @@ namespace {
 // The text of the tokens received so far.
 class TextSoFar {
  public:
-  TextSoFar(const Tokenizer& tokenizer, std::function<void(const StreamedText&)> listener)
+  TextSoFar(const Tokenizer& tokenizer, Function<void(const StreamedText&)> listener)
       : tokenizer_(tokenizer), listener_(std::move(listener)) {}
 
   void add(const StreamedTokens& news) {
@@ -95,7 +94,7 @@ class TextSoFar {
 
  private:
   Tokenizer tokenizer_;
-  std::function<void(const StreamedText&)> listener_;
+  Function<void(const StreamedText&)> listener_;
   std::vector<std::vector<int32_t>> tokens_;  // by sample
 };
 

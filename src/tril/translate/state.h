@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "tril/base/error.h"
+#include "tril/base/function.h"
 #include "tril/translate/piece_letters.h"
 #include "tril/translate/served_engine.h"
 #include "tril/translate/translator.h"
@@ -84,7 +84,7 @@ class BorrowedSession {
 template <class Result>
 class InOrder {
  public:
-  explicit InOrder(const std::function<bool(Result&&)>& done, int64_t first = 0)
+  explicit InOrder(const Function<bool(Result&&)>& done, int64_t first = 0)
       : done_(done), next_(first) {}
 
   // False once `done` wants no more.
@@ -103,7 +103,7 @@ class InOrder {
   bool stopped() const { return stopped_; }
 
  private:
-  const std::function<bool(Result&&)>& done_;
+  const Function<bool(Result&&)>& done_;
   std::map<int64_t, Result> held_;
   int64_t next_;
   bool stopped_ = false;

@@ -19,13 +19,13 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tril/base/function.h"
 #include "tril/base/moment.h"
 #include "tril/base/shared.h"
 #include "tril/decode/alignment.h"
@@ -141,11 +141,11 @@ struct TextScore {
 
 // Returning nothing means that no line is available now: it is called again while lines are being
 // processed; when none are, it is the end.
-using NextText = std::function<std::optional<TextRequest>()>;
-using NextScoreText = std::function<std::optional<ScoreTextRequest>()>;
+using NextText = Function<std::optional<TextRequest>()>;
+using NextScoreText = Function<std::optional<ScoreTextRequest>()>;
 // Called in the order of the lines, as soon as each is ready; returning false stops.
-using TranslationDone = std::function<bool(Translation&&)>;
-using TextScoreDone = std::function<bool(TextScore&&)>;
+using TranslationDone = Function<bool(Translation&&)>;
+using TextScoreDone = Function<bool(TextScore&&)>;
 
 // The part of a translation that is already certain: in a beam, what all hypotheses agree on.
 // `text` is all of the text so far; it only grows.
@@ -163,10 +163,10 @@ struct SubmitOptions {
   std::optional<Moment> deadline{};  // it times out then
   // Called while the line is decoded, on one of the translator's threads: it should return quickly,
   // and must neither throw nor wait for a translation.
-  std::function<void(const StreamedText&)> stream{};
+  Function<void(const StreamedText&)> stream{};
   // Called once, when get() would no longer wait, whatever the outcome: on one of the translator's
   // threads, or before submit() returns. The same rules apply.
-  std::function<void()> ready{};
+  Function<void()> ready{};
 };
 
 struct SearchOptions;    // decode/search.h
