@@ -25,7 +25,8 @@ void make_folder(const std::string& path);
 // The files below a folder, or the file itself as "", with a short key for the contents of each.
 // Two keys are equal when the files are the same, except for what differs between two equal runs of
 // tril: seconds and speed in log.jsonl, the same in the log for TensorBoard, seconds in a
-// checkpoint's state, and the checksum of that checkpoint's header. Lock files and dangling links are left out.
+// checkpoint's state, and the checksum of that checkpoint's header. Lock files and dangling links
+// are left out.
 using Tree = std::map<std::string, std::string>;
 Tree tree_of(const std::string& folder);
 std::string key_of(const std::string& path);
