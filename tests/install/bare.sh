@@ -89,7 +89,7 @@ grep -q 'libhwy-dev' "$root/work/log" || { cat "$root/work/log"; fail 'find_pack
 
 printf 'the C API under valgrind\n'
 valgrind=(valgrind -q --error-exitcode=9 --leak-check=full --child-silent-after-fork=yes)
-inside bash -c 'cc -std=c99 -I/usr/local/include -g api.c $(pkg-config --cflags --libs tril) -pthread -o api' || fail 'api.c'
+inside bash -c 'cc -std=c99 -I/usr/local/include -g -DTRIL_NO_FORK api.c $(pkg-config --cflags --libs tril) -pthread -o api' || fail 'api.c'
 inside "${valgrind[@]}" ./threads model "${lines[@]}" >/dev/null || fail 'valgrind: threads'
 inside "${valgrind[@]}" ./api model generator >/dev/null || fail 'valgrind: api'
 
