@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tril/base/error.h"
 #include "tril/text/display.h"
-#include "tril/tril.h"
 
 namespace tril::app {
 namespace {

@@ -182,6 +182,13 @@ def test_nothing_is_left_at_an_ordinary_end(model_path: str, monkeypatch: pytest
     """, model_path) == (0, "ok\n", "")
 
 
+def test_a_processor_that_will_not_do_is_told_at_import(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is asked for cannot be had here, as on a processor without AVX2."""
+    monkeypatch.setenv("TRIL_TARGET", "neon")
+    code, _, err = run("import tril")
+    assert code == 1 and err.splitlines()[-1].startswith("tril.errors.") and "neon" in err.splitlines()[-1]
+
+
 def test_no_stack_is_executable() -> None:
     """CTranslate2's was, and glibc 2.41 refuses to load such a library."""
     import tril._tril
