@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# check.sh [--renew] PROGRAM MODEL FOREIGN SCRATCH: runs the examples of docs/reference and compares every page with
+# check.sh [--renew] PROGRAM MODEL SCRATCH: runs the examples of docs/reference and compares every page with
 # the source of its example and with what that prints. --renew writes both into the pages.
 set -uo pipefail
 here=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")

@@ -6,10 +6,10 @@
 
 namespace reference {
 
-// A model that knows the twenty sentences of examples/phrases.en by heart, a small folder of
-// transformers, and one for results.
+// A model that knows the twenty sentences of examples/phrases.en by heart, and a folder for
+// results.
 struct Folders {
-  std::string model, foreign, scratch;
+  std::string model, scratch;
 };
 
 void run_translating(const Folders& folders);

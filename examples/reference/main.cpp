@@ -1,4 +1,4 @@
-// main MODEL FOREIGN SCRATCH: runs every example of docs/reference.
+// main MODEL SCRATCH: runs every example of docs/reference.
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -10,8 +10,8 @@ void begin(const char* name) { std::printf("== %s\n", name); }
 }  // namespace reference
 
 int main(int argc, char** argv) try {
-  if (argc != 4) return 2;
-  const reference::Folders folders{argv[1], argv[2], argv[3]};
+  if (argc != 3) return 2;
+  const reference::Folders folders{argv[1], argv[2]};
   std::filesystem::remove_all(folders.scratch);
   std::filesystem::create_directories(folders.scratch);
   reference::run_translating(folders);

@@ -165,20 +165,20 @@ void save_packed(const std::string& folder, const std::string& scratch) {
   // [/save_packed]
 }
 
-void import(const std::string& foreign, const std::string& scratch) {
-  // [import]
-  const std::string folder = scratch + "/imported";
-  const tril::hub::ImportReport report = tril::hub::import(foreign, folder);
-  std::cout << report.family << ", " << report.parameters << " weights\n";
-  // [/import]
-}
-
-void export_model(const std::string& scratch) {
+void export_model(const std::string& folder, const std::string& scratch) {
   // [export_model]
-  const tril::hub::ExportReport report =
-      tril::hub::export_model(scratch + "/imported", scratch + "/exported");
+  const tril::hub::ExportReport report = tril::hub::export_model(folder, scratch + "/exported");
   std::cout << report.family << ", " << report.tensors << " tensors\n";
   // [/export_model]
+}
+
+void import(const std::string& scratch) {
+  // [import]
+  const std::string folder = scratch + "/imported";
+  const tril::hub::ImportReport report = tril::hub::import(scratch + "/exported", folder);
+  std::cout << report.family << ", " << report.parameters << " weights\n"
+            << tril::Translator::load(folder).translate("Thank you") << "\n";
+  // [/import]
 }
 
 }  // namespace
@@ -195,8 +195,8 @@ void run_models(const Folders& folders) {
   begin("AdamWOptimizer"), optimizer(config);
   begin("prove"), prove(config);
   begin("save_packed"), save_packed(folders.model, folders.scratch);
-  begin("import"), import(folders.foreign, folders.scratch);
-  begin("export_model"), export_model(folders.scratch);
+  begin("export_model"), export_model(folders.model, folders.scratch);
+  begin("import"), import(folders.scratch);
 }
 
 }  // namespace reference

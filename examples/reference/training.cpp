@@ -62,8 +62,8 @@ void evaluate(const std::string& folder) {
   tril::Transformer model = tril::Transformer::load(folder, {.purpose = tril::Purpose::study});
   tril::Session session(model);
   const tril::Evaluation result = evaluate(model, translator.tokenizer(), corpus, {}, session);
-  std::cout << result.exact << " of " << corpus.size() << " as in the reference, BLEU "
-            << result.bleu << "\n";
+  std::cout << result.exact << " of " << corpus.size()
+            << " as in the reference, the first: " << result.outputs.front() << "\n";
   // [/evaluate]
 }
 

@@ -79,8 +79,8 @@ void whole_text(const tril::Translator& translator) {
 
 void text_plan(const tril::Translator& translator) {
   // [TextPlan]
-  const tril::TextPlan plan = plan_text(translator, "Thank you. I am fine\n",
-                                        {.from = "en", .to = "hi"}, tril::Split::always);
+  const tril::TextPlan plan =
+      plan_text(translator, "Thank you. I am fine\n", {}, tril::Split::always);
   std::vector<std::string> translations;
   for (const tril::TextPart& part : plan.parts) translations.push_back("<" + part.source + ">");
   std::cout << plan.join(translations);
@@ -179,8 +179,10 @@ void verify(const std::string& folder) {
   // [/verify_folder]
 }
 
-void explain(const tril::Translator& translator) {
+void explain(const std::string& folder) {
   // [explain_page]
+  const tril::Translator translator =
+      tril::Translator::load(folder, {.purpose = tril::Purpose::study});
   const std::string html = explain_page(translator, "How are you?");
   std::cout << html.substr(0, html.find('>') + 1) << "\n";
   // [/explain_page]
@@ -206,7 +208,7 @@ void run_translating(const Folders& folders) {
   begin("Device"), device();
   begin("version"), version();
   begin("verify_folder"), verify(folders.model);
-  begin("explain_page"), explain(loaded);
+  begin("explain_page"), explain(folders.model);
 }
 
 }  // namespace reference

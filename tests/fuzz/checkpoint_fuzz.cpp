@@ -7,6 +7,7 @@
 #include "tiny_model.h"
 #include "tril/base/error.h"
 #include "tril/io/atomic_file.h"
+#include "tril/tensor/context.h"
 #include "tril/train/checkpoint.h"
 
 namespace {

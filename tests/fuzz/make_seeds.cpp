@@ -13,6 +13,7 @@
 #include "tril/io/atomic_file.h"
 #include "tril/kernels/gemm_bf16_dot.h"
 #include "tril/models/folder.h"
+#include "tril/tensor/context.h"
 #include "tril/train/checkpoint.h"
 
 namespace {

@@ -5,6 +5,7 @@
 #include "support/models.h"
 #include "support/property.h"
 #include "support/temp_folder.h"
+#include "tril/prove/table.h"
 
 namespace tril::proof_test {
 namespace {

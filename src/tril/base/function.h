@@ -25,7 +25,10 @@ class Function<Result(Args...)> {
            std::is_invocable_r_v<Result, std::decay_t<F>&, Args...>)
       Function(F&& f) {  // NOLINT: a callback is what it calls
     using Called = std::decay_t<F>;
-    if constexpr (std::is_constructible_v<bool, Called&> && !std::is_empty_v<Called>) {
+    constexpr bool kMayBeEmpty = std::is_constructible_v<bool, Called&> &&
+                                 !std::is_empty_v<Called> &&
+                                 !std::is_function_v<std::remove_reference_t<F>>;
+    if constexpr (kMayBeEmpty) {
       if (!static_cast<bool>(f)) return;
     }
     target_ = new Calls<Called>(std::forward<F>(f));

@@ -30,7 +30,7 @@ struct DropoutStep {
 };
 
 // What the decoder's rows see of their own sequence. `none` is the fault that the mask prevents, to
-// demonstrate it: every row sees all of its sequence that its call and the cache hold, in training
+// demonstrate it: every row sees all of its sequence that its call and the slot hold, in training
 // the future too. A token that comes alone has no future, so decoding is unchanged.
 enum class Masking { causal, none };
 

@@ -2,8 +2,7 @@
 // model's codes a client means, and in which language a text is.
 //
 // Codes of all kinds are read: "en", "EN-US", "en_XX", "eng_Latn", "__en__", ">>eng<<", "<2en>".
-// All functions are pure and give
-// the same on every machine.
+// All functions are pure and give the same on every machine.
 #pragma once
 
 #include <optional>
