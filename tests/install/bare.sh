@@ -87,10 +87,12 @@ mkdir "$root/work/part" && printf '%s\n' 'cmake_minimum_required(VERSION 3.25)' 
 inside cmake -S part -B part/build >"$root/work/log" 2>&1 || { cat "$root/work/log"; fail 'find_package without libraries'; }
 grep -q 'libhwy-dev' "$root/work/log" || { cat "$root/work/log"; fail 'find_package does not say what is missing'; }
 
-printf 'the C API under valgrind\n'
+printf 'under valgrind\n'
 valgrind=(valgrind -q --error-exitcode=9 --leak-check=full --child-silent-after-fork=yes)
 inside bash -c 'cc -std=c99 -I/usr/local/include -g -DTRIL_NO_FORK api.c $(pkg-config --cflags --libs tril) -pthread -o api' || fail 'api.c'
-inside "${valgrind[@]}" ./threads model "${lines[@]}" >/dev/null || fail 'valgrind: threads'
+for each in ./threads ./threads_pc; do
+  inside "${valgrind[@]}" "$each" model "${lines[@]}" >/dev/null || fail "valgrind: $each"
+done
 inside "${valgrind[@]}" ./api model generator >/dev/null || fail 'valgrind: api'
 
 printf 'installed and used\n'
