@@ -51,6 +51,7 @@ cp "$here/threads.c" "$here/threads.cpp" "$here/CMakeLists.txt" "$tree/tests/c/a
 "$make_model" "$root/work/model" translate && "$make_model" "$root/work/generator" generate || exit 1
 lines=('how are you' 'thank you' 'where are they going?' 'मैं ठीक हूँ')
 printf '%s\n' "${lines[@]}" | CUDA_VISIBLE_DEVICES='' "$tril" translate "$root/work/model" >"$root/work/expected" 2>/dev/null
+(($(wc -l <"$root/work/expected") == ${#lines[@]})) || fail 'tril translate'
 
 # inside COMMAND...: in the bare Debian, which has the model, the programs' sources and what was installed.
 # With a /proc, which valgrind needs, in a name space of its own, so that nothing stays mounted.
