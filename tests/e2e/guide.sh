@@ -39,7 +39,8 @@ installed=''
 build=${tril%/bin/tril}
 if command -v pkg-config >/dev/null && [ -f "$build/libtril.so.0" ] && ! readelf -d "$build/libtril.so.0" | grep -q 'lib[at]san'; then
   cmake --install "$build" --prefix "$scratch/installed" >"$scratch/log" 2>&1 && installed=yes
-  export PKG_CONFIG_PATH=$scratch/installed/lib/pkgconfig LD_LIBRARY_PATH=$scratch/installed/lib
+  libraries=$(dirname "$(find "$scratch/installed" -name libtril.so.0)")
+  export PKG_CONFIG_PATH=$libraries/pkgconfig LD_LIBRARY_PATH=$libraries
 fi
 commands=0
 failures=0

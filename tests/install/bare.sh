@@ -51,6 +51,7 @@ cp "$here/threads.c" "$here/threads.cpp" "$here/CMakeLists.txt" "$tree/tests/c/a
 "$make_model" "$root/work/model" translate && "$make_model" "$root/work/generator" generate || exit 1
 lines=('how are you' 'thank you' 'where are they going?' 'मैं ठीक हूँ')
 printf '%s\n' "${lines[@]}" | CUDA_VISIBLE_DEVICES='' "$tril" translate "$root/work/model" >"$root/work/expected" 2>/dev/null
+(($(wc -l <"$root/work/expected") == ${#lines[@]})) || fail 'tril translate'
 
 # inside COMMAND...: in the bare Debian, which has the model, the programs' sources and what was installed.
 # With a /proc, which valgrind needs, in a name space of its own, so that nothing stays mounted.
@@ -87,10 +88,12 @@ mkdir "$root/work/part" && printf '%s\n' 'cmake_minimum_required(VERSION 3.25)' 
 inside cmake -S part -B part/build >"$root/work/log" 2>&1 || { cat "$root/work/log"; fail 'find_package without libraries'; }
 grep -q 'libhwy-dev' "$root/work/log" || { cat "$root/work/log"; fail 'find_package does not say what is missing'; }
 
-printf 'the C API under valgrind\n'
+printf 'under valgrind\n'
 valgrind=(valgrind -q --error-exitcode=9 --leak-check=full --child-silent-after-fork=yes)
 inside bash -c 'cc -std=c99 -I/usr/local/include -g -DTRIL_NO_FORK api.c $(pkg-config --cflags --libs tril) -pthread -o api' || fail 'api.c'
-inside "${valgrind[@]}" ./threads model "${lines[@]}" >/dev/null || fail 'valgrind: threads'
+for each in ./threads ./threads_pc; do
+  inside "${valgrind[@]}" "$each" model "${lines[@]}" >/dev/null || fail "valgrind: $each"
+done
 inside "${valgrind[@]}" ./api model generator >/dev/null || fail 'valgrind: api'
 
 printf 'installed and used\n'

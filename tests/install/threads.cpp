@@ -8,6 +8,9 @@
 #include <thread>
 #include <vector>
 
+// Lines that are being decoded when the process ends; destroyed after all that is made later.
+static std::vector<tril::PendingTranslation> late;
+
 int main(int argc, char** argv) try {
   if (argc < 3) return 2;
   const tril::Translator translator = tril::Translator::load(argv[1]);
@@ -20,6 +23,7 @@ int main(int argc, char** argv) try {
     });
   }
   for (std::thread& thread : threads) thread.join();
+  for (int i = 0; i < 20; ++i) late.push_back(translator.submit({lines.front()}));
   for (const std::string& text : texts.front()) std::printf("%s\n", text.c_str());
   for (const auto& own : texts) {
     if (own != texts.front()) return 1;

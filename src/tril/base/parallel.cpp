@@ -30,6 +30,9 @@ void pause() {
 #endif
 }
 
+// Set when the process ends: loops then run on their callers' threads.
+std::atomic<bool> pool_has_ended = false;
+
 // Set in a thread while it runs tasks: loops inside a task run in place.
 thread_local bool inside_task = false;
 
@@ -41,8 +44,13 @@ class Pool {
  public:
   ~Pool() {
     if (::getpid() != process_) {  // forked: the helpers are the parent's
+      pool_has_ended = true;
       for (std::thread& helper : helpers_) helper.detach();
       return;
+    }
+    {
+      const std::lock_guard lock(mutex_);  // waits for the loop that is running
+      pool_has_ended = true;
     }
     stop_.store(true);
     announce();
@@ -52,7 +60,7 @@ class Pool {
   // Returns false when another loop is running: the caller then works alone.
   bool run(int threads, int64_t tasks, const void* body, Parallel::Body call) {
     const std::unique_lock lock(mutex_, std::try_to_lock);
-    if (!lock.owns_lock()) return false;
+    if (!lock.owns_lock() || pool_has_ended) return false;
     if (static_cast<int>(helpers_.size()) < threads - 1) start_helpers(threads - 1);
     threads_ = threads;
     tasks_ = tasks;
@@ -180,7 +188,7 @@ void Parallel::prepare() { pool(); }
 
 void Parallel::run(int64_t tasks, const void* body, Body call) const {
   const auto team = static_cast<int>(tasks < threads_ ? tasks : threads_);
-  if (team > 1 && !inside_task && pool().run(team, tasks, body, call)) return;
+  if (team > 1 && !inside_task && !pool_has_ended && pool().run(team, tasks, body, call)) return;
   const StandardRounding rounding;
   for (int64_t task = 0; task < tasks; ++task) call(body, task, 0);
 }

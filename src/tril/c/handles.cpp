@@ -132,7 +132,8 @@ void clear_at_exit() {
 int64_t open_handles() { return table().size(); }
 
 void* add_handle(Kind kind, std::shared_ptr<void> object) {
-  return reinterpret_cast<void*>(static_cast<uintptr_t>(table().add(kind, std::move(object))));
+  const auto number = static_cast<uintptr_t>(table().add(kind, std::move(object)));
+  return reinterpret_cast<void*>(number);  // NOLINT(performance-no-int-to-ptr): never an address
 }
 
 std::shared_ptr<void> find_handle(const void* handle, Kind kind) {

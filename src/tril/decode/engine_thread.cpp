@@ -165,7 +165,8 @@ EngineThread::~EngineThread() {
 
 std::shared_ptr<EngineThread> EngineThread::of(const Device& device) {
   static std::mutex mutex;
-  static std::map<std::string, std::weak_ptr<EngineThread>> threads;
+  static auto& threads =
+      *new std::map<std::string, std::weak_ptr<EngineThread>>;  // never destroyed
   const std::lock_guard lock(mutex);
   // A process that was forked has none of its parent's threads.
   std::weak_ptr<EngineThread>& known = threads[concat(device, " of process ", ::getpid())];

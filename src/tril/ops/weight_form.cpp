@@ -7,9 +7,9 @@
 namespace tril::ops {
 namespace {
 
-// Every form there is.
+// Every form there is. Never destroyed, because a thread may still compute when static objects are.
 const std::vector<const WeightForm*>& forms() {
-  static const std::vector<const WeightForm*> all = [] {
+  static const auto& all = *new std::vector<const WeightForm*>([] {
     std::vector<const WeightForm*> list = {&int8_form(), &bf16_dot_form(), &bf16_form(),
                                            &fp32_form()};
     for (const Compute compute : {Compute::int8, Compute::bf16_dot, Compute::bf16, Compute::fp32}) {
@@ -20,7 +20,7 @@ const std::vector<const WeightForm*>& forms() {
       list.push_back(&cuda_fp32_form());
     }
     return list;
-  }();
+  }());
   return all;
 }
 

@@ -17,7 +17,8 @@ constexpr size_t kMaxArenas = 1 << 16;
 std::array<std::atomic<uint32_t>, kMaxArenas> lives;
 std::mutex registry_mutex;
 std::vector<uint32_t>& free_numbers() {
-  static std::vector<uint32_t> numbers;
+  // Never destroyed, because arenas of objects with static lifetime may be destroyed later.
+  static auto& numbers = *new std::vector<uint32_t>;
   return numbers;
 }
 uint32_t next_number = 1;  // 0 is the ticket of an undefined tensor
