@@ -74,7 +74,7 @@ bool Flow::wait(std::chrono::milliseconds at_most) {
       lock, at_most, [&] { return !news_->steps.empty() || news_->ready != before; });
   lock.unlock();
   // Where the system could start no thread for the engine, waiting for a line does its work.
-  if (!news) next.wait_until(EngineClock::now() + at_most);
+  if (!news) next.wait_until(Clock::now() + at_most);
   return next.ready();
 }
 

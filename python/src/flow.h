@@ -17,6 +17,8 @@
 
 namespace tril::python {
 
+using Clock = std::chrono::steady_clock;
+
 // Part of a translation that is certain already.
 struct Step {
   int64_t number = 0;  // of the line

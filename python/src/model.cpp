@@ -70,7 +70,7 @@ std::vector<Translation> translate_lines(const Model& model, std::vector<std::st
   Flow flow(*model.translator, options, first, step.has_value());
   std::vector<Translation> done;
   done.reserve(lines.size());
-  auto last_signals = EngineClock::now();
+  auto last_signals = Clock::now();
   for (size_t next = 0; done.size() < lines.size();) {
     for (; next < lines.size() && flow.wants(); ++next) {
       flow.submit({std::move(lines[next]), prefixes.empty() ? "" : std::move(prefixes[next])});
@@ -78,7 +78,7 @@ std::vector<Translation> translate_lines(const Model& model, std::vector<std::st
     const bool is_ready = flow.wait(kSignals);
     if (step) tell_steps(flow, *step, unlocked);
     if (is_ready) done.push_back(flow.take());
-    if (const auto now = EngineClock::now(); now - last_signals >= kSignals) {
+    if (const auto now = Clock::now(); now - last_signals >= kSignals) {
       last_signals = now;
       unlocked.check_signals();
     }

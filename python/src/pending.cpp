@@ -123,11 +123,10 @@ class Pending {
   // Waits at most so many seconds (negative: for ever) for the result, or for a step.
   bool wait(double seconds, bool or_step) const {
     begin_use();
-    const auto begin = EngineClock::now();
+    const auto begin = Clock::now();
     WithoutGil unlocked;
     for (;;) {
-      const double left =
-          seconds - std::chrono::duration<double>(EngineClock::now() - begin).count();
+      const double left = seconds - std::chrono::duration<double>(Clock::now() - begin).count();
       const auto turn = seconds < 0 || left > 0.05
                             ? std::chrono::duration<double>(kSignals)
                             : std::chrono::duration<double>(std::max(0.0, left));
@@ -175,8 +174,8 @@ class Pending {
     how.number = number;
     how.client = reinterpret_cast<uintptr_t>(this);
     if (timeout >= 0) {
-      how.deadline = EngineClock::now() + std::chrono::duration_cast<EngineClock::duration>(
-                                              std::chrono::duration<double>(timeout));
+      how.deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                        std::chrono::duration<double>(timeout));
     }
     how.ready = [mail = mail_] { mail->put([&] { mail->ready = true; }); };
     if (steps) {
@@ -200,7 +199,7 @@ class Pending {
     if (mail_->changed.wait_for(lock, turn, is_there)) return true;
     lock.unlock();
     // Where the system could start no thread for the engine, waiting for a line does its work.
-    (*line_).pending.wait_until(EngineClock::now() + kSignals);
+    (*line_).pending.wait_until(Clock::now() + kSignals);
     return false;
   }
 

