@@ -9,7 +9,7 @@ ApiError api_error_of(const Error& error) {
     case ErrorCode::unsupported: return {400, "invalid_request", error.what(), field};
     case ErrorCode::bad_format: return {422, "unprocessable", error.what(), field};
     case ErrorCode::timed_out:
-      return {504, "deadline", "not done within the time that --timeout or the request allows",
+      return {504, "deadline", "not done within the time that the server or the request allows",
               "timeout"};
     case ErrorCode::cancelled: return unavailable("cancelled", "the request was cancelled");
     case ErrorCode::out_of_memory:
