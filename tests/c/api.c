@@ -290,7 +290,6 @@ static void test_scores_and_tokens(tril_translator* translator) {
   EXPECT(TRIL_OK, tril_result_free(result));
   EXPECT(TRIL_MISUSE, tril_score(translator, NULL, -1, "thank you", -1, NULL, &result));
 
-  // What a search emitted has the score that it reported.
   tril_options* options = options_with("side", "target");
   EXPECT(TRIL_OK, tril_tokenize(translator, "thank you", -1, options, &result));
   const int32_t* ids = NULL;

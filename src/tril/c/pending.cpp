@@ -1,4 +1,5 @@
 // Lines that were submitted.
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <mutex>
@@ -54,12 +55,14 @@ class Callbacks {
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 // The latest time that a clock has; a number of seconds may be beyond it.
-EngineClock::time_point after(double seconds) {
-  const auto now = EngineClock::now();
-  const auto most = std::chrono::duration<double>(EngineClock::time_point::max() - now) / 2;
+Clock::time_point after(double seconds) {
+  const auto now = Clock::now();
+  const auto most = std::chrono::duration<double>(Clock::time_point::max() - now) / 2;
   const auto wished = std::min(std::chrono::duration<double>(seconds), most);
-  return now + std::chrono::duration_cast<EngineClock::duration>(wished);
+  return now + std::chrono::duration_cast<Clock::duration>(wished);
 }
 
 }  // namespace
