@@ -8,6 +8,7 @@
 #include <optional>
 #include <system_error>
 
+#include "tril/io/atomic_file.h"
 #include "tril/tril.h"
 
 namespace tril::app {

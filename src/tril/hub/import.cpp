@@ -11,6 +11,7 @@
 #include "tril/hub/their_weights.h"
 #include "tril/io/atomic_file.h"
 #include "tril/models/folder.h"
+#include "tril/tensor/context.h"
 #include "tril/text/tokenizer.h"
 
 namespace tril::hub {
