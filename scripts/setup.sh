@@ -12,6 +12,8 @@ tril_packages_check=("${tril_packages_serve[@]}" curl libgtest-dev librapidcheck
 # without which their reports name no lines.
 tril_packages_full=("${tril_packages_check[@]}" clang clang-format clang-tidy libclang-rt-dev llvm
                     debootstrap)
+# mandoc checks the manual pages, zsh and fish their completions, lintian the packages.
+tril_packages_full+=(mandoc zsh fish dpkg-dev lintian)
 # For the page of `tril explain`: a browser, its driver and fonts for every script. Debian has
 # packages for them; elsewhere (Ubuntu's Chromium is a snap) the browser tests are skipped. And what
 # compares the functions of libtril.so with those it had.

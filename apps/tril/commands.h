@@ -28,6 +28,7 @@ bool is_demo_model(const std::string& folder);
 
 void add_bench(CLI::App& app);
 void add_demo(CLI::App& app);
+void add_describe(CLI::App& app);
 void add_evaluate(CLI::App& app);
 void add_explain(CLI::App& app);
 void add_export(CLI::App& app);

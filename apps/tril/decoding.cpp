@@ -165,8 +165,9 @@ void BadLineCount::raise() const {
 void add_decoding_flags(CLI::App& command, DecodingFlags& flags, int64_t beam) {
   SearchSettings& search = flags.options.search;
   flags.beam = beam;
-  command.add_option("model", flags.model, "A model folder")->required();
+  command.add_option("model", flags.model, "A model folder")->type_name(kFolder)->required();
   command.add_option("--input", flags.input, "A file of lines, plain or gzip, or - for stdin")
+      ->type_name(kFile)
       ->capture_default_str();
   CLI::Option* beam_flag = add_search_flags(command, search, {.beam = beam});
   command.add_option("--n-best", search.n_best, "Results per input line, one per output line")

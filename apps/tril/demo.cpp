@@ -197,8 +197,10 @@ void add_demo(CLI::App& app) {
   CLI::App* demo = app.add_subcommand(
       "demo", "Learn English to Hindi from a built-in phrasebook, in a minute, and show it");
   demo->add_option("-o,--output", flags->folder, "The model folder to write")
+      ->type_name(kFolder)
       ->capture_default_str();
-  demo->add_option("--dump", flags->dump, "Only write the phrasebook to this folder");
+  demo->add_option("--dump", flags->dump, "Only write the phrasebook to this folder")
+      ->type_name(kFolder);
   demo->add_option("--threads", flags->threads, "Threads to use (default: every core)")
       ->transform(whole_number(0, 1024));
   demo->footer("Example:\n  tril demo\n  tril translate demo-model");

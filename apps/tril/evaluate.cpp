@@ -289,16 +289,20 @@ void add_evaluate(CLI::App& app) {
   auto flags = std::make_shared<EvaluateFlags>();
   CLI::App* evaluate =
       app.add_subcommand("evaluate", "BLEU and chrF of a model, or of a file of translations");
-  evaluate->add_option("model", flags->model, "A model folder");
-  evaluate->add_option("--source", flags->source, "Sentences for the model to translate");
+  evaluate->add_option("model", flags->model, "A model folder")->type_name(kFolder);
+  evaluate->add_option("--source", flags->source, "Sentences for the model to translate")
+      ->type_name(kFile);
   evaluate
       ->add_option("--reference", flags->references,
                    "Reference translations; repeat the option for further references")
+      ->type_name(kFile)
       ->allow_extra_args(false)
       ->required();
-  evaluate->add_option("--hypothesis", flags->hypothesis,
-                       "Translations to evaluate instead of a model");
-  evaluate->add_option("--output", flags->output, "Write the model's translations to this file");
+  evaluate
+      ->add_option("--hypothesis", flags->hypothesis, "Translations to evaluate instead of a model")
+      ->type_name(kFile);
+  evaluate->add_option("--output", flags->output, "Write the model's translations to this file")
+      ->type_name(kFile);
   evaluate
       ->add_option("--tokenize", flags->tokenizer, "Tokenization for BLEU: 13a, intl, char, none")
       ->transform(one_of({"13a", "intl", "char", "none"}))

@@ -91,13 +91,15 @@ void add_explain(CLI::App& app) {
   auto flags = std::make_shared<ExplainFlags>();
   CLI::App* explain = app.add_subcommand(
       "explain", "Write a page that shows training and inference side by side on one sentence");
-  explain->add_option("model", flags->model, "A model folder")->required();
+  explain->add_option("model", flags->model, "A model folder")->type_name(kFolder)->required();
   explain
       ->add_option("sentence", flags->sentence,
                    "What to translate, or to continue, in quotes; - for a line of stdin; without "
                    "one the lesson's \"I am fine\"")
       ->option_text("TEXT");
-  explain->add_option("-o,--output", flags->output, "The page to write")->capture_default_str();
+  explain->add_option("-o,--output", flags->output, "The page to write")
+      ->type_name(kFile)
+      ->capture_default_str();
   explain->add_option("--target", flags->options.target,
                       "What training reads; without it, what the model itself writes");
   add_search_flags(*explain, flags->options.search, {.most_beam = 16});

@@ -5,6 +5,7 @@
 
 #include "advice.h"
 #include "commands.h"
+#include "flags.h"
 #include "output.h"
 #include "tril/tril.h"
 #include "units.h"
@@ -46,13 +47,15 @@ void add_export(CLI::App& app) {
   auto flags = std::make_shared<ExportFlags>();
   CLI::App* command =
       app.add_subcommand("export", "Write a model as a Hugging Face transformers folder");
-  command->add_option("model", flags->model, "A model folder")->required();
-  command->add_option("-o,--output", flags->output, "The folder to write")->required();
+  command->add_option("model", flags->model, "A model folder")->type_name(kFolder)->required();
+  command->add_option("-o,--output", flags->output, "The folder to write")
+      ->type_name(kFolder)
+      ->required();
   command
       ->add_option("--type", flags->type,
                    "What weights are written in; without this, the types they had before the "
                    "import, and fp32 for models that were not imported")
-      ->check(CLI::IsMember({"fp32", "fp16", "bf16"}))
+      ->check(among({"fp32", "fp16", "bf16"}))
       ->type_name("fp32|fp16|bf16");
   command->add_flag("--overwrite", flags->overwrite,
                     "Replace the model of transformers that is there");

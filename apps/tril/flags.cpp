@@ -45,13 +45,23 @@ std::string with_commas(const std::vector<std::string>& words) {
   return all;
 }
 
+std::string in_braces(const std::vector<std::string>& words) {
+  std::string all;
+  for (const std::string& word : words) all += (all.empty() ? "" : ",") + word;
+  return concat("{", all, "}");
+}
+
 CLI::Validator among(const std::vector<std::string>& words) {
   return CLI::Validator(
       [words](std::string& word) {
         if (std::find(words.begin(), words.end(), word) != words.end()) return std::string();
         return concat("'", word, "' is not one of ", with_commas(words));
       },
-      "", "");
+      in_braces(words));
+}
+
+CLI::Validator such_as(const std::vector<std::string>& words) {
+  return CLI::Validator([](std::string&) { return std::string(); }, in_braces(words));
 }
 
 CLI::Validator one_of(const std::vector<std::string>& words) {
@@ -62,7 +72,7 @@ CLI::Validator one_of(const std::vector<std::string>& words) {
         word = std::to_string(found - words.begin());
         return std::string();
       },
-      "", "");
+      in_braces(words));
 }
 
 void add_shortlist_flag(CLI::App& command, bool& shortlist) {
@@ -88,7 +98,7 @@ void add_device_flag(CLI::App& command, std::optional<Device>& device) {
           "--device", [&device](const std::string& word) { device = device_from(word); },
           "cpu, cuda (the first GPU) or cuda:1 (the second) (default: cuda if there is a usable "
           "GPU, else cpu)")
-      ->check(CLI::Validator(is_device, ""))
+      ->check(CLI::Validator(is_device, in_braces({"cpu", "cuda", kOtherWords})))
       ->type_name("DEVICE");
 }
 

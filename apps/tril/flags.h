@@ -17,10 +17,23 @@ namespace tril::app {
 // "one, two, three".
 std::string with_commas(const std::vector<std::string>& words);
 
+// What 'tril help' calls values that are paths. By these names the program refuses empty ones, and
+// shells complete the others (command_text.h).
+inline constexpr const char* kFile = "FILE";
+inline constexpr const char* kFolder = "FOLDER";
+
+// The words that a validator describes itself by: "{one,two,three}", as CLI11's own do.
+// command_text.h reads it. kOtherWords at the end stands for words that cannot be listed.
+inline constexpr const char* kOtherWords = "...";
+std::string in_braces(const std::vector<std::string>& words);
+
 // Refuses words that are not in the list.
 CLI::Validator among(const std::vector<std::string>& words);
 // The same, and turns the word into its index in the list, which CLI11 reads as the enum's value.
 CLI::Validator one_of(const std::vector<std::string>& words);
+
+// Takes any value; the words are those that shells propose.
+CLI::Validator such_as(const std::vector<std::string>& words);
 
 // A whole number in decimal digits from `min` to `max`. Anything else, including one too large for
 // any type, is an error that names the range.

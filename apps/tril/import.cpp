@@ -5,6 +5,7 @@
 
 #include "advice.h"
 #include "commands.h"
+#include "flags.h"
 #include "output.h"
 #include "tril/tril.h"
 #include "units.h"
@@ -56,8 +57,11 @@ void add_import(CLI::App& app) {
   command
       ->add_option("folder", flags->folder,
                    "A folder with config.json, weights (safetensors or .bin) and tokenizer files")
+      ->type_name(kFolder)
       ->required();
-  command->add_option("-o,--output", flags->output, "The model folder to write")->required();
+  command->add_option("-o,--output", flags->output, "The model folder to write")
+      ->type_name(kFolder)
+      ->required();
   command->add_flag("--overwrite", flags->overwrite, "Replace the model of tril that is there");
   command->footer(
       "Examples:\n  tril import opus-mt-en-de -o en-de\n  echo 'How are you?' | tril translate "

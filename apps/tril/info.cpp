@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
+#include "flags.h"
 #include "loading.h"
 #include "output_files.h"
 #include "terminal.h"
@@ -215,19 +216,20 @@ void add_info(CLI::App& app) {
   auto flags = std::make_shared<InfoFlags>();
   CLI::App* info = app.add_subcommand("info", "Describe this machine, or a model folder");
   const CLI::Option* given =
-      info->add_option("model", flags->folder, "A model folder; without one, the machine");
+      info->add_option("model", flags->folder, "A model folder; without one, the machine")
+          ->type_name(kFolder);
   info->add_flag("--json", flags->json, "Print a JSON object");
   const CLI::Option* tensors =
       info->add_flag("--tensors", flags->tensors, "Also list every tensor with its shape");
-  const CLI::Option* svg = info->add_option(
-      "--svg", flags->svg, "Draw the model: a file for the picture of its layers and shapes");
+  const CLI::Option* svg =
+      info->add_option("--svg", flags->svg,
+                       "Draw the model: a file for the picture of its layers and shapes")
+          ->type_name(kFile);
   info->footer(
       "Examples:\n  tril info\n  tril info my-model\n  tril info my-model --svg model.svg");
   info->callback([=] {
     require(given->count() > 0 || (tensors->count() == 0 && svg->count() == 0),
             ErrorCode::invalid_argument, "info: --tensors and --svg need a model folder");
-    require(svg->count() == 0 || !flags->svg.empty(), ErrorCode::invalid_argument,
-            "info: --svg needs the name of a file");
     given->count() == 0 ? show_machine(*flags) : show_model(*flags);
   });
 }

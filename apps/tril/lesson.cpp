@@ -202,6 +202,16 @@ const Lesson& find_lesson(const std::string& name) {
        did_you_mean(name, names), "; there are ", all, " and all");
 }
 
+// What the command takes as the name of a lesson.
+std::vector<std::string> names_to_give() {
+  std::vector<std::string> names;
+  for (const auto* list : {&lessons(), &overviews()}) {
+    for (const Lesson& lesson : *list) names.emplace_back(lesson.name);
+  }
+  names.emplace_back("all");
+  return names;
+}
+
 bool show_all(const LessonFlags& flags) {
   bool holds = true;
   for (const Lesson& lesson : lessons()) {
@@ -221,25 +231,35 @@ void add_lesson(CLI::App& app) {
   CLI::App* lesson = app.add_subcommand(
       "lesson", "Small experiments on attention, masks and training, each with its verdict");
   const CLI::Option* given =
-      lesson->add_option("name", *name, "Which lesson, or all; 'tril lesson' lists them");
+      lesson->add_option("name", *name, "Which lesson, or all; 'tril lesson' lists them")
+          ->check(such_as(names_to_give()));
   const CLI::Option* words = lesson->add_option(
       "number", flags->words, "After claims: which ones to answer and run, or all");
-  const CLI::Option* model = lesson->add_option(
-      "--model", flags->model, "A translator's folder (default: ./demo-model, or one is learnt)");
+  const CLI::Option* model =
+      lesson
+          ->add_option("--model", flags->model,
+                       "A translator's folder (default: ./demo-model, or one is learnt)")
+          ->type_name(kFolder);
   lesson->add_option("--threads", flags->threads, "Threads to use (default: every core)")
       ->transform(whole_number(0, 1024));
   const CLI::Option* seed =
       lesson->add_option("--seed", flags->seed, "Seed of what a lesson learns")
           ->transform(any_seed())
           ->capture_default_str();
-  const CLI::Option* svg = lesson->add_option(
-      "--svg", flags->svg, "Also draw it: a file for the picture (every lesson but work has one)");
-  const CLI::Option* check = lesson->add_option(
-      "--check", flags->check,
-      "With masks: a file with a mask of your own (0 and -inf, 1 and 0, or . and X; - is stdin); "
-      "says whether it is causal, and where not");
+  const CLI::Option* svg =
+      lesson
+          ->add_option("--svg", flags->svg,
+                       "Also draw it: a file for the picture (every lesson but work has one)")
+          ->type_name(kFile);
+  const CLI::Option* check = lesson
+                                 ->add_option("--check", flags->check,
+                                              "With masks: a file with a mask of your own (0 and "
+                                              "-inf, 1 and 0, or . and X; - is stdin); "
+                                              "says whether it is causal, and where not")
+                                 ->type_name(kFile);
   const CLI::Option* page =
-      lesson->add_option("--page", flags->page, "With quiz: write it as a page to this file");
+      lesson->add_option("--page", flags->page, "With quiz: write it as a page to this file")
+          ->type_name(kFile);
   const CLI::Option* hindi = lesson->add_flag("--hindi", flags->hindi, "With summary: in Hindi");
   lesson->footer(
       "Examples:\n  tril lesson\n  tril lesson attention\n  tril lesson claims 13\n"
@@ -281,13 +301,7 @@ void add_lesson(CLI::App& app) {
         !all ||
             svg->count() + check->count() + words->count() + page->count() + hindi->count() == 0,
         ErrorCode::invalid_argument, "lesson: all takes only --model, --seed and --threads");
-    require(page->count() == 0 || !flags->page.empty(), ErrorCode::invalid_argument,
-            "lesson: --page needs the name of a file");
     check_output("--page", flags->page, {}, flags->model);
-    require(svg->count() == 0 || !flags->svg.empty(), ErrorCode::invalid_argument,
-            "lesson: --svg needs the name of a file");
-    require(check->count() == 0 || !flags->check.empty(), ErrorCode::invalid_argument,
-            "lesson: --check needs the name of a file");
     check_output("--svg", flags->svg, {}, flags->model);
     if (!(all ? show_all(*flags) : find_lesson(*name).show(*flags))) throw Failed{};
   });

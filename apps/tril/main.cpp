@@ -14,6 +14,7 @@
 #include "advice.h"
 #include "commands.h"
 #include "cut_files.h"
+#include "flags.h"
 #include "help.h"
 #include "output.h"
 #include "progress.h"
@@ -43,6 +44,7 @@ void list_commands(const CLI::App& app) {
   fmt::print("{}\n", tril::app::set_text(app.get_description(), "", ""));
   tril::app::Table table;
   for (const CLI::App* command : commands_of(app)) {
+    if (command->get_group().empty()) continue;  // hidden
     table.push_back({command->get_name(), command->get_description()});
   }
   tril::app::print_table(table, tril::app::Align::left);
@@ -69,23 +71,21 @@ void add_commands(CLI::App& app) {
   tril::app::add_import(app);
   tril::app::add_export(app);
   tril::app::add_info(app);
+  tril::app::add_describe(app);
 }
 
-// An empty path, as from an unset shell variable, is refused by name wherever it names a file to be
-// read or written.
+// An empty path, as from an unset shell variable, is refused wherever a file or a folder is read or
+// written.
 void refuse_empty_paths(CLI::App& app) {
   const CLI::Validator named(
       [](std::string& path) { return path.empty() ? "is empty: give a path" : std::string(); }, "");
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    for (const char* name :
-         {"model",          "folder",         "--output",    "--dump",       "--input",
-          "--config",       "--source",       "--target",    "--tsv",        "--text",
-          "--valid-source", "--valid-target", "--valid-tsv", "--valid-text", "--reference",
-          "--shortlist",    "--model",        "--from",      "receipt",      "--keys"}) {
-      // The target of `explain` is a sentence, not a path.
-      const bool text = command->get_name() == "explain" && std::string_view(name) == "--target";
-      CLI::Option* option = command->get_option_no_throw(name);
-      if (option != nullptr && !text) option->check(named);
+    for (CLI::Option* option : command->get_options()) {
+      // The options of a run, which --resume reads, say that it learnt its tokenizer by "".
+      if (option->check_lname("tokenizer")) continue;
+      const std::string type = option->get_type_name();
+      const std::string value = type.substr(0, type.find(':'));
+      if (value == tril::app::kFile || value == tril::app::kFolder) option->check(named);
     }
   }
 }

@@ -99,13 +99,16 @@ void add_prove(CLI::App& app) {
   auto flags = std::make_shared<ProveFlags>();
   CLI::App* prove = app.add_subcommand(
       "prove", "Prove on a model that training and inference are the same function");
-  prove->add_option("model", flags->model, "A model folder")->required();
-  prove->add_option("--text", flags->text,
-                    "A file of lines to prove it with, or - for stdin (default: the lesson's "
-                    "sentences, or what the model writes)");
+  prove->add_option("model", flags->model, "A model folder")->type_name(kFolder)->required();
+  prove
+      ->add_option("--text", flags->text,
+                   "A file of lines to prove it with, or - for stdin (default: the lesson's "
+                   "sentences, or what the model writes)")
+      ->type_name(kFile);
   prove
       ->add_option("--target", flags->target,
                    "Their translations (default: what the model makes of --text)")
+      ->type_name(kFile)
       ->needs("--text");
   add_language_flags(*prove, flags->languages);
   prove->add_flag("--json", flags->json, "Print JSON instead of a report");

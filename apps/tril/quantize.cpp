@@ -62,7 +62,7 @@ void add_quantize(CLI::App& app) {
   auto flags = std::make_shared<QuantizeFlags>();
   CLI::App* quantize =
       app.add_subcommand("quantize", "Make a smaller, faster copy of a model's weights");
-  quantize->add_option("model", flags->model, "A model folder")->required();
+  quantize->add_option("model", flags->model, "A model folder")->type_name(kFolder)->required();
   quantize
       ->add_option("--to", flags->to,
                    "int8: a quarter of the memory; bf16: half; bf16-dot: half, for processors that "
@@ -70,10 +70,12 @@ void add_quantize(CLI::App& app) {
       ->transform(one_of({"fp32", "bf16", "int8", "bf16-dot"}))
       ->type_name("fp32|bf16|int8|bf16-dot")
       ->required();
-  quantize->add_option(
-      "-o,--output", flags->output,
-      "Write a folder of its own, with tokenizer, configuration and shortlist; without this, the "
-      "packed weights are written beside the model");
+  quantize
+      ->add_option("-o,--output", flags->output,
+                   "Write a folder of its own, with tokenizer, configuration and shortlist; "
+                   "without this, the "
+                   "packed weights are written beside the model")
+      ->type_name(kFolder);
   quantize->add_flag(
       "--overwrite", flags->overwrite,
       "With -o: replace the packed weights of another model that are there, and what "

@@ -125,10 +125,14 @@ void run(const ScoreFlags& flags) {
 void add_score(CLI::App& app) {
   auto flags = std::make_shared<ScoreFlags>();
   CLI::App* score = app.add_subcommand("score", "Print the log-probability of given translations");
-  score->add_option("model", flags->model, "A model folder")->required();
-  score->add_option("--source", flags->source,
-                    "A file of lines, or - for stdin; none for a decoder-only model");
-  score->add_option("--target", flags->target, "Their translations, or - for stdin")->required();
+  score->add_option("model", flags->model, "A model folder")->type_name(kFolder)->required();
+  score
+      ->add_option("--source", flags->source,
+                   "A file of lines, or - for stdin; none for a decoder-only model")
+      ->type_name(kFile);
+  score->add_option("--target", flags->target, "Their translations, or - for stdin")
+      ->type_name(kFile)
+      ->required();
   score->add_flag(
       "--ids", flags->ids,
       "Targets are token ids as 'tril translate --ids' prints them, scored as they are");
@@ -140,6 +144,7 @@ void add_score(CLI::App& app) {
   score
       ->add_option("--prefix", flags->prefix,
                    "What 'tril translate --shortlist' had each translation begin with")
+      ->type_name(kFile)
       ->needs("--shortlist");
   add_language_flags(*score, flags->languages);
   add_compute_flag(*score, flags->compute);

@@ -180,13 +180,16 @@ void add_serve(CLI::App& app) {
   auto flags = std::make_shared<ServeFlags>();
   CLI::App* serve = app.add_subcommand("serve", "Serve models over HTTP, with a page to try them");
   serve->add_option("model", flags->models, "Model folders, each as FOLDER or NAME=FOLDER")
+      ->type_name(kFolder)
       ->required();
   serve
       ->add_option("--listen", flags->http.listen,
                    "Where to listen: ADDRESS:PORT, or unix:PATH; port 0 is any free one")
       ->capture_default_str();
-  serve->add_option("--keys", flags->keys,
-                    "A file of keys, one per line: KEY NAME [TOKENS-PER-MINUTE]");
+  serve
+      ->add_option("--keys", flags->keys,
+                   "A file of keys, one per line: KEY NAME [TOKENS-PER-MINUTE]")
+      ->type_name(kFile);
   constexpr const char* kLimits = "Limits";
   serve
       ->add_option("--rate", flags->service.tokens_per_minute,

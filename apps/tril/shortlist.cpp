@@ -59,11 +59,15 @@ void add_shortlist(CLI::App& app) {
   auto flags = std::make_shared<ShortlistFlags>();
   CLI::App* command =
       app.add_subcommand("shortlist", "Learn which tokens translate which, to translate faster");
-  command->add_option("model", flags->model, "A model folder")->required();
-  command->add_option("--source", flags->files.source,
-                      "Source sentences, one per line (plain or gzip): the model's training text");
-  command->add_option("--target", flags->files.target, "Their translations, line for line");
-  command->add_option("--tsv", flags->files.tsv, "Source, tab, target in one file");
+  command->add_option("model", flags->model, "A model folder")->type_name(kFolder)->required();
+  command
+      ->add_option("--source", flags->files.source,
+                   "Source sentences, one per line (plain or gzip): the model's training text")
+      ->type_name(kFile);
+  command->add_option("--target", flags->files.target, "Their translations, line for line")
+      ->type_name(kFile);
+  command->add_option("--tsv", flags->files.tsv, "Source, tab, target in one file")
+      ->type_name(kFile);
   ShortlistOptions& options = flags->options;
   command->add_option("--best", options.best, "Target pieces listed for each source piece")
       ->transform(whole_number(1, 1000))

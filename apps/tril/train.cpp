@@ -53,6 +53,11 @@ struct AddFlag {
       option = command->add_option(flag, value, help)->capture_default_str();
       if constexpr (std::is_same_v<Value, int64_t>) option->transform(any_count());
       if constexpr (std::is_same_v<Value, uint64_t>) option->transform(any_seed());
+      if constexpr (std::is_same_v<Value, bool>) {
+        option->check(such_as({"true", "false"}))->default_str(value ? "true" : "false");
+      }
+      // The tokenizer; the others are words.
+      if constexpr (std::is_same_v<Value, std::string>) option->type_name(kFile);
     }
     option->group(group);
   }
@@ -61,7 +66,7 @@ struct AddFlag {
 void add_corpus(CLI::App* command, const std::string& prefix, CorpusFiles& files,
                 const std::string& what) {
   const auto add = [&](const char* name, std::vector<std::string>& list, const std::string& help) {
-    command->add_option("--" + prefix + name, list, help)->group("Files");
+    command->add_option("--" + prefix + name, list, help)->type_name(kFile)->group("Files");
   };
   add("source", files.source, what + ": source sentences, one per line (plain or gzip)");
   add("target", files.target, what + ": their translations, line for line");
@@ -325,11 +330,16 @@ void add_train(CLI::App& app) {
   for_each_tuning_option(options, [&](const char* name, auto& value, const char* help) {
     CLI::Option* option = train->add_option(std::string("--") + name, value, help);
     if constexpr (!std::is_same_v<decltype(value), std::string&>) option->delimiter(',');
+    if (std::string_view(name) == "from") option->type_name(kFolder);
     option->group("Fine-tuning and languages");
   });
-  train->add_option("-o,--output", arguments->folder, "The model folder to write")->required();
-  train->add_option("--config", arguments->config,
-                    "A TOML file with any of these options, by their names (vocab = 8000)");
+  train->add_option("-o,--output", arguments->folder, "The model folder to write")
+      ->type_name(kFolder)
+      ->required();
+  train
+      ->add_option("--config", arguments->config,
+                   "A TOML file with any of these options, by their names (vocab = 8000)")
+      ->type_name(kFile);
   train->add_flag("--resume", arguments->resume, "Continue the run in the folder");
   train->add_flag("--overwrite", arguments->overwrite,
                   "Replace a model that is already in the folder");

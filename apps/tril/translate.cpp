@@ -30,8 +30,10 @@ void add_translate(CLI::App& app) {
   CLI::App* translate = app.add_subcommand("translate", "Translate stdin to stdout, line for line");
   add_decoding_flags(*translate, *flags, 5);
   add_ratio_flag(*translate, flags->options.search);
-  translate->add_option("--prefix", flags->prefix,
-                        "A file with the words each translation must begin with, line by line");
+  translate
+      ->add_option("--prefix", flags->prefix,
+                   "A file with the words each translation must begin with, line by line")
+      ->type_name(kFile);
   add_language_flags(*translate, flags->options.languages);
   translate->add_flag("--alignments", flags->options.alignments,
                       "Print word alignments after each result, as in 0-0 1-2");
@@ -42,10 +44,12 @@ void add_translate(CLI::App& app) {
                  "Cut lines into sentences, which are translated one by one: those with more "
                  "tokens than the model takes, or, with --split=always, every line. Each line "
                  "still gives one line, and white space around it is copied")
-      ->check([](const std::string& word) {
-        const bool known = word == "true" || word == "long" || word == "always";
-        return known ? "" : "'" + word + "' is not one of long, always";
-      })
+      ->check(
+          [](const std::string& word) {
+            const bool known = word == "true" || word == "long" || word == "always";
+            return known ? "" : "'" + word + "' is not one of long, always";
+          },
+          in_braces({"long", "always"}))
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   translate->footer(
       "Examples:\n"

@@ -7,6 +7,7 @@
 
 #include "advice.h"
 #include "commands.h"
+#include "flags.h"
 #include "output.h"
 #include "tril/tril.h"
 #include "units.h"
@@ -132,7 +133,7 @@ void add_verify(CLI::App& app) {
   auto flags = std::make_shared<VerifyFlags>();
   CLI::App* verify =
       app.add_subcommand("verify", "Check every byte of model folders against its checksum");
-  verify->add_option("folder", flags->folders, "Model folders")->required();
+  verify->add_option("folder", flags->folders, "Model folders")->type_name(kFolder)->required();
   verify->add_flag("--seal", flags->seal,
                    "Seal what is not sealed, as it is now: from then on damage is found");
   verify->add_flag("--json", flags->json, "Print JSON");

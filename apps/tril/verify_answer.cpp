@@ -77,9 +77,11 @@ void add_verify_answer(CLI::App& app) {
   verify
       ->add_option("receipt", flags->receipt,
                    "The receipt, or an answer that holds one: ask for it with \"receipt\": true")
+      ->type_name(kFile)
       ->required();
   verify
       ->add_option("--model", flags->model, "The folder of the model that is said to have answered")
+      ->type_name(kFolder)
       ->required();
   add_trust_flag(*verify, flags->trust);
   verify->add_option("--threads", flags->threads, "Threads to use (default: every core)")
