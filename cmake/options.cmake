@@ -18,6 +18,11 @@ endif()
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES AND NOT CMAKE_CXX_FLAGS MATCHES "-O")
   target_compile_options(tril_options INTERFACE -O3)
 endif()
+# No path of the build is in what packages hold (cmake/packages.cmake).
+if(TRIL_PACKAGES)
+  set(tril_no_paths "-ffile-prefix-map=${PROJECT_SOURCE_DIR}=/usr/src/tril")
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:${tril_no_paths}>" "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${tril_no_paths}>")
+endif()
 # AVX2 and AVX-512 on x86 (Highway's further AVX-512 targets give the same bits and cost compile
 # time); a processor with neither gets a clear error from base/cpu.h.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Set-up shared by ./tril and ./check: installs the system packages that are missing, configures and
-# builds a preset. Source it for the functions, or run it: scripts/setup.sh [run|serve|check|full]
+# builds a preset. Source it for the functions, or run it: scripts/setup.sh [run|serve|package|check|full]
 # Nothing here writes to stdout or reads stdin: both belong to the program the user asked for.
 
 tril_packages_run=(g++ cmake ninja-build libhwy-dev nlohmann-json3-dev libfmt-dev libcli11-dev
                    libsentencepiece-dev zlib1g-dev)
 # `tril serve` needs the headers of Boost, which nothing else does.
 tril_packages_serve=("${tril_packages_run[@]}" libboost-dev)
+# What makes Debian packages of it (scripts/packages.sh).
+tril_packages_package=("${tril_packages_serve[@]}" dpkg-dev gzip)
 tril_packages_check=("${tril_packages_serve[@]}" curl libgtest-dev librapidcheck-dev pkg-config)
 # libclang-rt-dev holds the sanitizers' and libFuzzer's run-time libraries, llvm the symbolizer
 # without which their reports name no lines.
@@ -32,16 +34,17 @@ tril_fail() {
   return 1
 }
 
-# tril_setup run|serve|check|full: installs the packages to run tril, to run it with its server, to
-# test it, or to test it with every tool.
+# tril_setup run|serve|package|check|full: installs the packages to run tril, to run it with its server, to
+# make Debian packages of it, to test it, or to test it with every tool.
 tril_setup() {
   local -a wanted
   case ${1-run} in
     run) wanted=("${tril_packages_run[@]}") ;;
     serve) wanted=("${tril_packages_serve[@]}") ;;
+    package) wanted=("${tril_packages_package[@]}") ;;
     check) wanted=("${tril_packages_check[@]}") ;;
     full) wanted=("${tril_packages_full[@]}") ;;
-    *) tril_fail "setup: unknown mode '$1': one of run, serve, check, full" || return ;;
+    *) tril_fail "setup: unknown mode '$1': one of run, serve, package, check, full" || return ;;
   esac
 
   if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
