@@ -2,10 +2,12 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <string_view>
 #include <vector>
 
-#include "tril/tril.h"
+#include "tril/base/error.h"
+#include "tril/text/display.h"
 
 namespace tril::app {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <cstdlib>
 #include <ctime>
 #include <memory>
 
@@ -10,7 +11,8 @@
 #include "completions.h"
 #include "flags.h"
 #include "man_pages.h"
-#include "tril/tril.h"
+#include "tril/base/error.h"
+#include "tril/io/atomic_file.h"
 
 namespace tril::app {
 namespace {

@@ -7,8 +7,6 @@
 #include <set>
 #include <string_view>
 
-#include "tril/tril.h"
-
 namespace tril::app {
 namespace {
 

@@ -119,6 +119,7 @@ completes 'tril bench --only gemm,att\t' '<bench><--only><gemm,attention>'
 completes 'tril lesson teacher\t' '<lesson><teacher-forcing>'
 completes 'tril verify-answer te\t --model mod\t' '<verify-answer><text.en><--model><model/>'
 completes 'tril demo mod\t' '<demo><mod>'
+completes 'tril info te\t' '<info><te>'
 completes 'tril train -o mod\t --up\t' '<train><-o><model/><--updates>'
 if command -v script >/dev/null; then
   { for keys in "${typed[@]}"; do printf '%b\n' "$keys"; done && printf 'exit\n'; } |
