@@ -52,12 +52,20 @@ ls tril-*.1 | sed 's/^tril-//; s/\.1$//' >pages && same 'the pages' list pages
 sed -nE 's/\\-/-/g; s/^\.It Cm \\&(.*)/\1/p' tril.1 >pages && same 'the commands in tril(1)' list pages
 sed -nE "s/^_tril_commands\(\) .*'([^']*)'; .*/\1/p" tril | tr ' ' '\n' >words && same 'the commands in bash' list words
 
+# Options whose value is any text. All others are of a kind that shells can complete: whoever adds an option gives it
+# the type kFile or kFolder (flags.h), or a list of words, or adds it here.
+texts=' bench--match bench--only explain--target explain-sentence lesson-name lesson-number serve--allow-origin serve--listen
+ train--freeze train--from-language train--languages train--to-language '
+
 # Each command: options and arguments as its help lists them.
 for command in "${commands[@]}"; do
   expect 0 "help $command" "$tril" help "$command"
   sed -nE 's/^  (-[^ ]*).*/\1/p' out | tr ',' '\n' >flags
   [ -s flags ] || fail "help $command: no option"
   awk '/^Positionals:/ { in_them = 1; next } /^$/ { in_them = 0 } in_them && /^  [a-z]/ { print $1 }' out >arguments
+  for each in $(sed -nE 's/^  (-.,)?([a-z-]+) TEXT.*/\2/p' out); do
+    [[ $(tr '\n' ' ' <<<"$texts") == *" $command${each/#[a-z]/-${each:0:1}} "* ]] || fail "$command $each: a value that is any text?"
+  done
   page=tril-$command.1
   sed 's/\\-/-/g' "$page" | grep -E '^\.It .*Fl ' | grep -oE 'Fl -?[a-z0-9-]+' | sed 's/^Fl /-/' >words
   same "$page, options" flags words
