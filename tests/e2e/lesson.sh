@@ -59,7 +59,7 @@ for figure in '>0.40<' '>0.60<' '>0.48<' '>1.00<'; do
   grep -q -- "$figure" attention.svg || fail "attention: no $figure in the picture"
 done
 expect_error 'no picture' 'has no picture: leave --svg out' "$tril" lesson work --svg x.svg
-expect_error 'a picture without a name' 'name of a file' "$tril" lesson masks --svg ''
+expect_error 'a picture without a name' '--svg: is empty: give a path' "$tril" lesson masks --svg ''
 expect_error 'a picture nowhere' 'nowhere/x.svg' "$tril" lesson masks --svg nowhere/x.svg
 
 # A model with random weights has learnt nothing, and the verdict, which is computed, says so.

@@ -13,9 +13,11 @@ if ! command -v dpkg-deb >/dev/null; then
 fi
 cd "$root" || exit 1
 epoch=$(git log -1 --format=%ct) || exit 1
+# Both are the tree as it is now, whatever somebody edits meanwhile.
+git ls-files -z | tar -cf "$scratch/tree.tar" --null -T - || exit 1
 # build FOLDER UMASK TIME-ZONE
 build() {
-  mkdir -p "$1" && git ls-files -z | tar -c --null -T - | (umask "$2" && tar -x -C "$1" --no-same-permissions) || return
+  mkdir -p "$1" && (umask "$2" && tar -xf "$scratch/tree.tar" -C "$1" --no-same-permissions) || return
   (umask "$2" && TZ=$3 SOURCE_DATE_EPOCH=$epoch "$1/scripts/packages.sh" "$1.packages")
 }
 build "$scratch/a" 022 UTC || exit 1
