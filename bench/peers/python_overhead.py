@@ -2,7 +2,7 @@
 """What Python costs: the wheel beside the program, beside C++ and beside CTranslate2's package, the sides taking turns.
 
     python_overhead.py TRIL MODEL [--one-sentence PROGRAM] [--rounds N] [--lines N]
-    python_overhead.py TRIL --ctranslate2 CACHE TEXT [--rounds N] [--lines N]
+    python_overhead.py TRIL --ctranslate2 CACHE TEXT [--match 'int8 greedy'] [--rounds N] [--lines N]
 
 TRIL is the program of preset release, MODEL a small model such as `tril demo` makes: the smaller, the more overhead counts.
 The program is timed as a process, less the time of a process with one line; Python within a process that has translated
@@ -123,6 +123,9 @@ def beside_ctranslate2(arguments):
         every = [line.strip() for line in file if line.strip()]
     all_lines = every[::max(1, len(every) // arguments.lines)][:arguments.lines]
     for batch, beam, compute in imported.WORK:
+        what = f"{compute} {'greedy' if beam == 1 else f'beam {beam}'}, batch {batch}"
+        if arguments.match not in what:
+            continue
         lines = all_lines[:max(4, len(all_lines) // 8)] if batch == 1 else all_lines
         tokens = [pieces.encode(line, out_type=str) + ["</s>"] for line in lines]
         ours = tril.Translator(os.path.join(cache, "tril"), device="cpu", compute_type="int8" if compute == "int8" else "float32",
@@ -153,8 +156,7 @@ def beside_ctranslate2(arguments):
             for threads, translator in theirs.items():
                 others[threads].append(len(lines) * work.TOKENS_OUT / seconds_of(lambda: there(translator)))
         best = max(others, key=lambda threads: statistics.median(others[threads]))
-        told(f"{compute} {'greedy' if beam == 1 else f'beam {beam}'}, batch {batch}", mine, others[best],
-             f"CTranslate2 {best}", "tokens per second")
+        told(what, mine, others[best], f"CTranslate2 {best}", "tokens per second")
 
 
 def main():
@@ -163,6 +165,7 @@ def main():
     parser.add_argument("model", nargs="?")
     parser.add_argument("--one-sentence")
     parser.add_argument("--ctranslate2", nargs=2, metavar=("CACHE", "TEXT"))
+    parser.add_argument("--match", default="", help="with --ctranslate2: only work whose name has this in it")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--lines", type=int)
     arguments = parser.parse_args()

@@ -28,11 +28,13 @@ USES = {
 
 
 def orders() -> list[tuple[str, ...]]:
-    """Every order of tril and each pair of others, and all of them at once, tril in every place."""
-    few = [order for pair in itertools.combinations(OTHERS, min(2, len(OTHERS)))
-           for order in itertools.permutations(("tril", *pair))]
+    """tril before and after each other package, and in every place among all of them, in both directions; in the soak
+    test every order of tril and two others."""
+    one = [order for name in OTHERS for order in (("tril", name), (name, "tril"))]
     whole = [tuple(OTHERS[:i] + ["tril"] + OTHERS[i:]) for i in range(len(OTHERS) + 1)]
-    return (few if os.environ.get("TRIL_FULL") else []) + whole + [tuple(reversed(order)) for order in whole]
+    two = [order for pair in itertools.combinations(OTHERS, min(2, len(OTHERS)))
+           for order in itertools.permutations(("tril", *pair))]
+    return one + whole + [tuple(reversed(order)) for order in whole] + (two if os.environ.get("TRIL_SOAK") else [])
 
 
 @pytest.mark.skipif(not OTHERS, reason="none of the packages is installed")
