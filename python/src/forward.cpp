@@ -9,7 +9,7 @@
 
 #include "bind.h"
 #include "model.h"
-#include "tril/models/session.h"
+#include "tril/models/session_state.h"
 #include "tril/models/transformer.h"
 
 namespace tril::python {
@@ -138,7 +138,7 @@ HeldPass* run(const Model& model, const std::vector<int32_t>& source,
   }
   Rows rows;
   rows.add_sequence(target,
-                    {.slot = session.cache.open(), .segment = config.decoder_only() ? -1 : 0});
+                    {.slot = session.open(), .segment = config.decoder_only() ? -1 : 0});
   pass.hidden = transformer.forward(rows, memory, session);
   pass.logits = transformer.logits(pass.hidden, session);
   pass.encoder = std::move(watcher.encoder);

@@ -115,7 +115,7 @@ ProofResult prove_model(const Study& study, const std::vector<std::string>& text
       if (progress) (*progress)(std::string(what), done, all);
     });
   };
-  ProofResult proof{prove(translator.model(), pairs, options)};
+  ProofResult proof{prove_in_full(translator.model(), pairs, options)};
   proof.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   return proof;
 }

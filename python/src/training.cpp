@@ -14,6 +14,7 @@
 #include "gil.h"
 #include "tril/io/toml.h"
 #include "tril/lesson/demo.h"
+#include "tril/train/option_list.h"
 #include "tril/train/options.h"
 #include "tril/train/trainer.h"
 #include "tril/train/tuning.h"
