@@ -172,8 +172,10 @@ void add_decoding_flags(CLI::App& command, DecodingFlags& flags, int64_t beam) {
   command.add_option("--input", flags.input, "A file of lines, plain or gzip, or - for stdin")
       ->type_name(kFile)
       ->capture_default_str();
-  command.add_option("--output,-o", flags.output,
-                     "Write to this file instead of stdout: whole, or not at all");
+  command
+      .add_option("--output,-o", flags.output,
+                  "Write to this file instead of stdout: whole, or not at all")
+      ->type_name(kFile);
   command
       .add_option_function<std::string>(
           "--shard",

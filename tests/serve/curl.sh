@@ -432,7 +432,8 @@ for i in {1..12}; do
   what="many, $i"
   is translations.0.text "$(echo "you $i are" | translated --beam $((i % 4 + 1)))"
 done
-[ -s "$scratch/server-0.err" ] && { cp server-0.err err; fail 'the server wrote to stderr'; }
+# What it took from the model's name is all it has to say.
+grep -v ', as its name says$' server-0.err >err && fail 'the server wrote to stderr'
 
 # SIGTERM: what was begun is finished, nothing new is taken, the exit code is 0.
 body="{\"text\": [$(printf '"how are you, I am fine %s",' {1..199})\"you\"], \"beam\": 16, \"stream\": true}"

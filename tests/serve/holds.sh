@@ -90,7 +90,8 @@ if command -v slowhttptest >/dev/null; then
 else
   printf 'skipped: no slowhttptest here\n' >&2
 fi
-[ -s "$scratch/server-0.err" ] && { cp server-0.err err; fail 'the server wrote to stderr'; }
+# What it took from the model's name is all it has to say.
+grep -v ', as its name says$' server-0.err >err && fail 'the server wrote to stderr'
 stop
 
 # --- Who goes away frees what was being made: 40 streams whose clients are killed.
