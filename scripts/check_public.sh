@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks the public headers: tril/tril.h includes exactly what cmake/public_headers.cmake lists (which is what
-# is installed), none of them includes a header of another library, and none names what programs must not rely
-# on: queues, caches, hooks, traces, streams of a GPU, kernels, arenas. Comments may.
+# is installed), none of them includes a header of another library or one of C++ that takes long to compile, and
+# none names what programs must not rely on: queues, caches, hooks, traces, streams of a GPU, kernels, arenas. Comments may.
 # check_public.sh [ROOT]        checks a tree, this one by default
 # check_public.sh --self-test   checks small faulty trees, each of which must fail
 set -uo pipefail
@@ -49,6 +49,8 @@ check() {
     }
     BEGIN {
       list = "cmake/public_headers.cmake"
+      split("algorithm chrono filesystem functional future iostream memory mutex random regex sstream thread", names, " ")
+      for (i in names) slow[names[i]] = 1
       while ((getline line < list) > 0) {
         sub(/#.*/, "", line)
         while (match(line, /tril\/[A-Za-z0-9_\/]+[.]h/)) {
@@ -69,6 +71,7 @@ check() {
             if (name ~ /^tril\//) reach(name)
             # The standard headers of C++ have no dot and no folder.
             else if (line !~ /<[a-z_]+>/) complain(file ":" number ": includes " name ", which is not of tril or C++")
+            else if (slow[name]) complain(file ":" number ": <" name "> takes long to include: base/function.h, shared.h and moment.h stand for what programs need of it")
             continue
           }
           check_names(file, number, code_of(line))
@@ -130,6 +133,7 @@ self_test() {
   expect_bad 'a header that is not reached' 'tril/base/b.h is not included' "$both tril/base/b.h" 'int a;'
   expect_bad 'a header that is not there' 'cannot be read' "$both tril/base/c.h" '#include "tril/base/c.h"'
   expect_bad 'another library' 'includes hwy/highway.h' "$both" '#include <hwy/highway.h>'
+  expect_bad 'a slow header' '<functional> takes long' "$both" '#include <functional>'
   expect_bad 'a header of C' 'includes zlib.h' "$both" '#include <zlib.h>'
   for out in Queue key_cache cached TestHooks hooks SearchTrace kernels KernelOrder Arena arena_ Stream cudaStream_t; do
     expect_bad "$out" "$out is not for programs" "$both" "  $out a;  // b"

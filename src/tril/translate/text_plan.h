@@ -21,13 +21,13 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tril/base/function.h"
 #include "tril/base/words.h"
 #include "tril/translate/translator.h"
 
@@ -74,7 +74,7 @@ struct PlanBounds {
   // It stops at more units than this: the plan then has one more, and is not of the whole text.
   int64_t max_parts = std::numeric_limits<int64_t>::max();
   // Called before each piece of the text is tokenized, a line at most; what it raises is raised.
-  std::function<void()> check{};
+  Function<void()> check{};
 };
 
 // Lengths are counted as the Translator counts them, with the tokens it adds. `languages` as in
