@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Checks the public headers: tril/tril.h includes exactly what cmake/public_headers.cmake lists (which is what
 # is installed), none of them includes a header of another library or one of C++ that takes long to compile, and
-# none names what programs must not rely on: queues, caches, hooks, traces, streams of a GPU, kernels, arenas. Comments may.
+# none names what programs must not rely on: queues, caches, hooks, traces, streams of a GPU, kernels, arenas.
+# Comments may.
 # check_public.sh [ROOT]        checks a tree, this one by default
 # check_public.sh --self-test   checks small faulty trees, each of which must fail
 set -uo pipefail

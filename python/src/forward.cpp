@@ -137,8 +137,7 @@ HeldPass* run(const Model& model, const std::vector<int32_t>& source,
     memory = transformer.encode(rows, session);
   }
   Rows rows;
-  rows.add_sequence(target,
-                    {.slot = session.open(), .segment = config.decoder_only() ? -1 : 0});
+  rows.add_sequence(target, {.slot = session.open(), .segment = config.decoder_only() ? -1 : 0});
   pass.hidden = transformer.forward(rows, memory, session);
   pass.logits = transformer.logits(pass.hidden, session);
   pass.encoder = std::move(watcher.encoder);
