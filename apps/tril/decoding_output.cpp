@@ -151,6 +151,13 @@ void DecodingOutput::commit(const Translator& translator, const DecodingInput& i
     ShardRecord record = record_of(translator, flags_, input);
     record.output = to_string(written_.value());
     record.bad_lines = bad.lines();
+    // It was not there at the start: another worker has written it since.
+    if (!flags_.overwrite && file_exists(flags_.output)) {
+      check_same(record_beside(flags_.output), record, flags_.output);
+      message(fmt::format("tril: {}: shard {} was finished by another worker meanwhile\n",
+                          escaped(flags_.output), record.shard));
+      return;
+    }
     write_record(flags_.output, record);
   }
   file_->commit();

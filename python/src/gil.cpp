@@ -90,6 +90,7 @@ void WithoutGil::check_signals() {
 }
 
 void end_of_interpreter() {
+  if (is_stranded()) return;  // the lines and threads that are counted are the parent's
   last = std::this_thread::get_id();
   ending = true;
   const WithoutGil unlocked;

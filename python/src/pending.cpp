@@ -154,9 +154,11 @@ class Pending {
     mail_->listeners.push_back({bell, number});
     if (mail_->ready || !mail_->steps.empty()) bell->ring(number);
   }
-  void forget(uint64_t number) const {
+  // Numbers are those of one bell: others may count the same.
+  void forget(const std::shared_ptr<Bell>& bell, uint64_t number) const {
     const std::lock_guard lock(mail_->mutex);
-    std::erase_if(mail_->listeners, [&](const auto& each) { return each.number == number; });
+    std::erase_if(mail_->listeners,
+                  [&](const auto& each) { return each.bell == bell && each.number == number; });
   }
 
  private:
@@ -173,7 +175,8 @@ class Pending {
     SubmitOptions how;
     how.number = number;
     how.client = reinterpret_cast<uintptr_t>(this);
-    if (timeout >= 0) {
+    constexpr double kLongest = 1e9;  // seconds: thirty years, which nobody waits for
+    if (timeout >= 0 && timeout < kLongest) {
       how.deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                         std::chrono::duration<double>(timeout));
     }
@@ -227,7 +230,7 @@ void bind_pending(nb::module_& module) {
       .def("take_steps", &Pending::take_steps)
       .def("cancel", &Pending::cancel)
       .def("listen", &Pending::listen, "bell"_a, "number"_a)
-      .def("forget", &Pending::forget, "number"_a);
+      .def("forget", &Pending::forget, "bell"_a, "number"_a);
   module.def("end_of_interpreter", &end_of_interpreter,
              "Cancels what is on its way; to be called when the interpreter begins to end.");
 }

@@ -30,6 +30,28 @@ def test_await_twice_and_from_two_tasks(translator: tril.Translator) -> None:
     assert set(asyncio.run(main())) == {translator.translate("I want tea")}
 
 
+def test_one_waits_when_another_has_given_up(translator: tril.Translator) -> None:
+    """A task that is cancelled forgets its own number alone; a callback and a line of another task have others."""
+    called = threading.Event()
+
+    async def main() -> str:
+        pending = translator.submit("I want tea", min_decoding_length=40, max_ratio=0.0)
+        pending.add_done_callback(lambda line: called.set())
+        loop = asyncio.get_running_loop()
+        elsewhere = loop.run_in_executor(None, lambda: asyncio.run(waits(pending)))
+        await asyncio.sleep(0.001)
+        bell = tril._courier.LoopBell(loop)
+        pending._pending.listen(bell._bell, 1)
+        pending._pending.forget(bell._bell, 1)
+        return await asyncio.wait_for(elsewhere, 30)
+
+    async def waits(pending: tril.PendingTranslation) -> str:
+        return (await pending).text
+
+    assert asyncio.run(main())
+    assert called.wait(30)
+
+
 def test_two_loops(translator: tril.Translator, lines: list[str]) -> None:
     expected = translator.translate(lines[:50])
     got: list[list[str]] = []

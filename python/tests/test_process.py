@@ -74,6 +74,24 @@ def test_fork_before_use(model_path: str) -> None:
     assert (code, err) == (0, "") and out.strip()
 
 
+@pytest.mark.parametrize("work", [
+    "line = translator.submit('I want tea', min_decoding_length=100, max_ratio=0.0)",
+    "line = translator.submit('I want tea'); line.add_done_callback(lambda line: None); line.result()",
+])
+def test_a_forked_child_ends_as_usual(model_path: str, work: str) -> None:
+    code, out, err = run(f"""
+        import os, sys, tril
+        translator = tril.Translator(sys.argv[1], device="cpu")
+        {work}
+        child = os.fork()
+        if child == 0:
+            sys.exit(3)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+        print(line.result().text != "")
+    """, model_path)
+    assert (code, out, err) == (0, "True\n", "")
+
+
 def translated(translator: tril.Translator) -> str:
     return translator.translate("I want tea")
 

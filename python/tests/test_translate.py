@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import copy
 import math
+import pathlib
 import pickle
 import threading
 from typing import Iterator
@@ -287,6 +289,62 @@ def test_done_callback(translator: tril.Translator) -> None:
     assert called.wait(30)
 
 
+def test_a_callback_that_raises_is_told_and_others_still_come(
+    translator: tril.Translator, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(line: tril.PendingTranslation) -> None:
+        raise RuntimeError("no")
+
+    first = translator.submit("I want tea")
+    first.add_done_callback(fails)
+    first.result()
+    called = threading.Event()
+    translator.submit("Thank you").add_done_callback(lambda line: called.set())
+    assert called.wait(30)
+    assert "a callback of a line raised" in caplog.text
+
+
+def test_prefixes_are_as_many_as_texts(translator: tril.Translator) -> None:
+    texts = ["I want tea"] * 5
+    for prefixes in [[], ["a"] * 2, ["a"] * 6]:
+        with pytest.raises(tril.InvalidArgument, match="prefixes"):
+            translator.translate_batch(texts, target_prefix=prefixes)
+        with pytest.raises(tril.InvalidArgument, match="prefixes"):
+            list(translator.translate_iterable(texts, prefixes))
+    with pytest.raises(TypeError, match="one text"):
+        list(translator.translate_iterable("abc"))
+
+
+@pytest.mark.parametrize("timeout", [1e10, float("inf"), 1e300, 1e9])
+def test_long_limits_are_none(translator: tril.Translator, timeout: float) -> None:
+    assert translator.submit("I want tea", timeout=timeout).result(timeout).text
+    with pytest.raises(ValueError, match="not a number"):
+        translator.submit("I want tea", timeout=float("nan"))
+
+
+def test_threads_ask_for_one_result(translator: tril.Translator) -> None:
+    for _ in range(50):
+        line = translator.submit("I want tea")
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            results = list(pool.map(lambda _: line.result(), range(4)))
+        assert all(each is results[0] for each in results)
+
+
+def test_one_text_is_not_a_list(translator: tril.Translator) -> None:
+    for call in (lambda: tril.evaluate(translator, "abc", "abc"), lambda: translator.prove("abc"),
+                 lambda: translator.score_batch("abc", "abc")):
+        with pytest.raises(TypeError, match="one text"):
+            call()
+
+
+def test_a_file_is_not_written_over_itself(translator: tril.Translator, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "lines"
+    path.write_text("I want tea\n")
+    with pytest.raises(ValueError, match="is what is read"):
+        translator.translate_file(path, path)
+    assert path.read_text() == "I want tea\n"
+
+
 def test_whole_text(translator: tril.Translator) -> None:
     text = "  Thank you\n\n\tI want tea. Thank you.\r\n"
     got = translator.translate_text(text)
@@ -299,8 +357,6 @@ def test_whole_text(translator: tril.Translator) -> None:
 
 
 def test_file(translator: tril.Translator, lines: list[str], tmp_path: object) -> None:
-    import pathlib
-
     folder = pathlib.Path(str(tmp_path))
     (folder / "in").write_text("\n".join(lines[:30]) + "\n", encoding="utf-8")
     assert translator.translate_file(folder / "in", folder / "out") == 30

@@ -9,12 +9,15 @@ from __future__ import annotations
 import asyncio
 import atexit
 import itertools
+import logging
 import os
 import threading
 import weakref
 from typing import Callable
 
 from . import _tril
+
+_log = logging.getLogger("tril")
 
 
 class _Courier:
@@ -38,7 +41,7 @@ class _Courier:
         return number
 
     def forget(self, pending: _tril.Pending, number: int) -> None:
-        pending.forget(number)
+        pending.forget(self._bell, number)
         with self._lock:
             self._listeners.pop(number, None)
 
@@ -52,8 +55,12 @@ class _Courier:
             for number in numbers:
                 with self._lock:
                     listener = self._listeners.get(number)
-                if listener is not None:
+                if listener is None:
+                    continue
+                try:
                     listener(number)
+                except Exception:  # the next line's callback must still come
+                    _log.exception("a callback of a line raised")
 
 
 courier = _Courier()
@@ -86,7 +93,7 @@ class LoopBell:
             raise
         finally:
             del self._waiting[number]
-            pending.forget(number)
+            pending.forget(self._bell, number)
 
 
 _bells: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopBell] = weakref.WeakKeyDictionary()

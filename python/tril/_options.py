@@ -63,7 +63,8 @@ NAMES = frozenset(DecodingOptions.__annotations__)
 
 
 def _samples(named: DecodingOptions) -> bool:
-    """As in CTranslate2, where a top-k of 1 is the default and means the best token."""
+    """A top-k of 1, the default, means the best token, as in CTranslate2; there, unlike here, a temperature or top-p
+    alone changes nothing."""
     if named.get("sampling_topk", 1) != 1:
         return True
     return named.get("sampling_topp", 1.0) != 1.0 or named.get("sampling_temperature", 1.0) != 1.0

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import math
+import threading
 from typing import AsyncIterator, Callable, Generator as Generating, Iterator
 
 from . import _courier, _tril
+
+
+def seconds(timeout: float | None) -> float:
+    """A limit as the extension takes it: below 0, there is none."""
+    if timeout is None or timeout == math.inf:
+        return -1.0
+    if math.isnan(timeout):
+        raise ValueError("a timeout that is not a number")
+    return max(0.0, timeout)
 
 
 class PendingTranslation:
@@ -19,6 +30,7 @@ class PendingTranslation:
         self._pending = pending
         self._result: _tril.Translation | None = None
         self._error: BaseException | None = None
+        self._taking = threading.Lock()  # the result can be taken once, and any thread may ask for it
 
     def done(self) -> bool:
         """Whether result() would return at once."""
@@ -30,13 +42,13 @@ class PendingTranslation:
 
     def result(self, timeout: float | None = None) -> _tril.Translation:
         """Waits for the translation. Raises TimeoutError when the time has passed, and what went wrong."""
-        if not self._pending.wait(-1.0 if timeout is None else max(0.0, timeout)):
+        if not self._pending.wait(seconds(timeout)):
             raise TimeoutError("the line is not translated yet")
         return self._take()
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """What result() would raise; None if it would return."""
-        if not self._pending.wait(-1.0 if timeout is None else max(0.0, timeout)):
+        if not self._pending.wait(seconds(timeout)):
             raise TimeoutError("the line is not translated yet")
         try:
             self._take()
@@ -55,15 +67,16 @@ class PendingTranslation:
         _courier.courier.listen(self._pending, arrived)
 
     def _take(self) -> _tril.Translation:
-        if self._error is not None:
-            raise self._error
-        if self._result is None:
-            try:
-                self._result = self._pending.result()
-            except Exception as error:
-                self._error = error
-                raise
-        return self._result
+        with self._taking:
+            if self._error is not None:
+                raise self._error
+            if self._result is None:
+                try:
+                    self._result = self._pending.result()
+                except Exception as error:
+                    self._error = error
+                    raise
+            return self._result
 
     def __await__(self) -> Generating[object, None, _tril.Translation]:
         return self._wait().__await__()

@@ -17,6 +17,8 @@ def evaluate(translator: Translator, source: Sequence[str], reference: Reference
 
     ``reference`` has one text, or several, per source.
     """
+    if isinstance(source, str) or isinstance(reference, str):
+        raise TypeError("expected lists of texts, got one text: read files into lists first")
     if len(source) != len(reference):
         raise ValueError(f"{len(source)} sources, but {len(reference)} references")
     return score_texts((result.text for result in translator.translate_iterable(source, **options)), reference,

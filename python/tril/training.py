@@ -55,6 +55,9 @@ def train(
     if from_model is not None:
         settings.append(("from", [os.path.abspath(os.fspath(from_model))]))
     settings += [(name.replace("_", "-"), _words(name, value)) for name, value in options.items()]
+    for name, value in (("resume", resume), ("overwrite", overwrite)):
+        if not isinstance(value, bool):
+            raise TypeError(f"{name}: expected True or False, got {value!r}")
     if resume and overwrite:
         raise ValueError("resume and overwrite exclude each other")
     start = "resume" if resume else "overwrite" if overwrite else "fresh"
@@ -86,7 +89,7 @@ def _words(name: str, value: Value) -> list[str]:
     if isinstance(value, bool):
         return ["true" if value else "false"]
     if isinstance(value, (int, float)):
-        return [repr(value)]
+        return [repr(float(value) if isinstance(value, float) else int(value))]
     if isinstance(value, str):
         return [os.path.abspath(value)] if name == "tokenizer" else [value]
     return [str(each) for each in value]

@@ -7,7 +7,8 @@ from typing import Any, Callable, Iterable, Iterator, Literal, Sequence, TypeVar
 
 from . import _tril
 from ._options import DecodingOptions, library_options
-from ._pending import PendingTranslation, TokenStream
+from ._pending import PendingTranslation, TokenStream, seconds
+from .errors import InvalidArgument
 from .explaining import Explanation
 from .forwarding import ForwardPass
 from .proving import Proof
@@ -109,6 +110,8 @@ class TextModel:
             raise TypeError("expected a list of texts, got one text")
         lines = texts if isinstance(texts, list) else list(texts)
         begin = [] if prefixes is None else ["" if prefix is None else prefix for prefix in prefixes]
+        if prefixes is not None and not begin and lines:  # which the extension takes for none at all
+            raise InvalidArgument(f"{len(lines)} lines, but no prefixes", "target_prefix")
         try:
             return self._model.translate_lines(lines, begin, options, first_number, callback)
         except TypeError:
@@ -120,26 +123,32 @@ class TextModel:
     def _flow(
         self, texts: Iterable[str], prefixes: Iterable[str | None] | None, options: _tril.Options, first_number: int
     ) -> Iterator[_tril.Translation]:
+        if isinstance(texts, str):
+            raise TypeError("expected texts one by one, got one text")
         flow = _tril.Flow(self._model, options, first_number)
         lines = iter(texts)
         begin = None if prefixes is None else iter(prefixes)
         failure: Exception | None = None
         more = True
+        submitted = 0
         while True:
             while more and flow.wants():
                 try:
                     line = next(lines)
-                    prefix = "" if begin is None else next(begin) or ""
+                    prefix = "" if begin is None else _prefix_of(begin, submitted)
                     problem = _checked([line, prefix], "text")
                     if problem is not None:
                         raise problem
                 except StopIteration:
                     more = False
+                    if begin is not None and next(begin, _NOTHING) is not _NOTHING:
+                        failure = InvalidArgument(f"{submitted} lines, but more prefixes", "target_prefix")
                 except Exception as error:  # raised once the lines before it are done
                     failure = error
                     more = False
                 else:
                     flow.submit(line, prefix)
+                    submitted += 1
             if flow.empty():
                 break
             yield flow.next()
@@ -151,7 +160,7 @@ class TextModel:
         options = self._options(named)
         try:
             return _tril.Pending(self._model, text, prefix, options, number, steps,
-                                 -1.0 if timeout is None else max(0.0, timeout))
+                                 seconds(timeout))
         except TypeError:
             problem = _checked([text], "text") or _checked([prefix], "prefix")
             if problem is not None:
@@ -209,6 +218,8 @@ class TextModel:
         Without texts, tokens are drawn by chance; without targets, they are what the model itself writes.
         ``masked=False`` takes the causal mask off: the proof must then fail, and says where.
         """
+        if isinstance(texts, str) or isinstance(targets, str):
+            raise TypeError("expected a list of texts, got one text")
         proof = self._to_study().prove(list(texts), None if targets is None else list(targets), masked, full,
                                        from_language, to_language, progress)
         return Proof(proof, self.model_path)
@@ -323,6 +334,9 @@ class Translator(TextModel):
                        **options: Unpack[DecodingOptions]) -> int:
         """Translates a file line by line into another, which appears when all of it is there; returns how many lines
         that were. ``target_path`` is a file with the words that translations must begin with."""
+        for read in (source_path, target_path):
+            if read is not None and os.path.exists(output_path) and os.path.samefile(read, output_path):
+                raise InvalidArgument(f"{os.fspath(output_path)!r} is what is read: choose another file", "output_path")
         partial = f"{os.fspath(output_path)}.{os.getpid()}.tmp"
         count = 0
         prefixes = None if target_path is None else _lines_of(target_path)
@@ -349,6 +363,8 @@ class Translator(TextModel):
 
     def score_batch(self, source: Sequence[str], target: Sequence[str],
                     **options: Unpack[DecodingOptions]) -> list[_tril.Score]:
+        if isinstance(source, str) or isinstance(target, str):
+            raise TypeError("expected lists of texts, got one text: score() takes one")
         if len(source) != len(target):
             raise ValueError(f"{len(source)} sources, but {len(target)} targets")
         return self._model.score(list(zip(source, target)), self._options(options))
@@ -358,6 +374,16 @@ class Translator(TextModel):
         options = _tril.Options()
         options.from_language = from_language
         return self._model.doubt(text, options)
+
+
+_NOTHING = object()
+
+
+def _prefix_of(prefixes: Iterator[str | None], before: int) -> str:
+    try:
+        return next(prefixes) or ""
+    except StopIteration:
+        raise InvalidArgument(f"{before} prefixes, but more lines", "target_prefix") from None
 
 
 def _lines_of(path: Path) -> Iterator[str]:

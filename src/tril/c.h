@@ -191,13 +191,16 @@ typedef struct tril_pending tril_pending;
 typedef void (*tril_token_callback)(void* user, int64_t sample, const int32_t* ids,
                                     const float* log_probs, int64_t count, const char* text,
                                     int64_t length);
-// Called once, when the line is done, whatever the outcome; possibly before tril_submit() returns.
+// Called once, when the line is done, whatever the outcome: for a line that needs no decoding, such
+// as an empty one or one that cannot be used, on the caller's thread before tril_submit() returns.
+// So hold no lock there that the callback takes.
 typedef void (*tril_ready_callback)(void* user);
 
-// Callbacks may be NULL. They are called on a thread of tril's, should return quickly, and may not
-// wait: in them, calls that would (translate, generate, score, load, wait and the result of a line
-// that is not done) fail with TRIL_MISUSE. C++ exceptions that leave a callback are dropped.
-// Options: those of tril_translate() or tril_generate(), and "number", "client", "timeout".
+// Callbacks may be NULL. They are called on a thread of tril's (but see above), should return
+// quickly, and may not wait: in them, calls that would (translate, generate, score, load, wait and
+// the result of a line that is not done) fail with TRIL_MISUSE. C++ exceptions that leave a
+// callback are dropped. Options: those of tril_translate() or tril_generate(), and "number",
+// "client", "timeout".
 TRIL_API int tril_submit(tril_translator* translator, const char* text, int64_t length,
                          const tril_options* options, tril_token_callback on_tokens,
                          tril_ready_callback on_ready, void* user, tril_pending** pending);

@@ -139,6 +139,12 @@ TEST(Moment, IsTheTimePointItIsMadeFrom) {
   const std::chrono::time_point<Clock, std::chrono::seconds> coarse(std::chrono::seconds(3));
   EXPECT_EQ(Moment(coarse).nanoseconds, 3'000'000'000);
   EXPECT_EQ(Moment().nanoseconds, 0);
+  const std::chrono::time_point<Clock, std::chrono::duration<double>> parts(
+      std::chrono::duration<double>(2.75));
+  EXPECT_EQ(Moment(parts).nanoseconds, 2'750'000'000);
+  using Hours = std::chrono::time_point<Clock, std::chrono::hours>;
+  EXPECT_EQ(Moment(Hours::max()).nanoseconds, INT64_MAX);
+  EXPECT_EQ(Moment(Hours::min()).nanoseconds, -INT64_MAX);
 }
 
 }  // namespace
